@@ -1,0 +1,75 @@
+/* The names of statuses and the sentence of each thread. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/status.h"
+
+#include <errno.h>
+#include <string.h>
+
+static _Thread_local char sentence[RDL_SENTENCE];
+
+const char *rdl_status_name(rdl_status status)
+{
+    switch (status) {
+#define X(name, text)                                                          \
+    case RDL_##name:                                                           \
+        return "RDL_" #name;
+        RDL_STATUS_MAP(X)
+#undef X
+    }
+    return "RDL_?";
+}
+
+const char *rdl_status_text(rdl_status status)
+{
+    switch (status) {
+#define X(name, text)                                                          \
+    case RDL_##name:                                                           \
+        return text;
+        RDL_STATUS_MAP(X)
+#undef X
+    }
+    return "no such status";
+}
+
+const char *rdl_error_detail(void)
+{
+    return sentence;
+}
+
+static void set_sentence(const char *format, va_list args)
+{
+    char fresh[RDL_SENTENCE]; /* arguments may point into the old sentence */
+
+    vsnprintf(fresh, sizeof fresh, format, args);
+    memcpy(sentence, fresh, sizeof sentence);
+}
+
+rdl_status rdl_fail(rdl_status status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    set_sentence(format, args);
+    va_end(args);
+    return status;
+}
+
+rdl_status rdl_fail_errno(int error, const char *format, ...)
+{
+    const char *name = strerrorname_np(error);
+    va_list args;
+
+    va_start(args, format);
+    set_sentence(format, args);
+    va_end(args);
+    return rdl_fail(error == ENOMEM ? RDL_NO_MEMORY : RDL_SYSTEM, "%s: %s (%s)",
+                    sentence, strerrordesc_np(error) ? strerrordesc_np(error)
+                                                     : "unknown error",
+                    name ? name : "?");
+}
+
+_Noreturn void rdl_assert_failed(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "raddle: bug at %s:%d: %s does not hold\n", file, line, what);
+    abort();
+}
