@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # The arms of ./dev check. Sourced by ./dev.
 #
 # Whatever is checked becomes one line of $results: passed, failed or skipped,
@@ -34,6 +35,12 @@ step()
     fi
 }
 
+# A step that is worth showing to who waits, but not in a log.
+detail()
+{
+    [ ! -t 1 ] || step "$1"
+}
+
 count()
 {
     awk -F '\t' -v status="$1" -v arm="${2:-}" \
@@ -44,12 +51,10 @@ count()
 # Configures and builds a preset for the arm; a failure is recorded.
 build_for_arm()
 {
-    local log=build/check/$arm.build.log
-
     step "building $1"
     if ! build_quietly "$@"; then
         record failed build
-        grep -v '^\[[0-9]*/[0-9]*\] [A-Z]' "$log" | tail -60 | show
+        errors_of "$2" | show
         return 1
     fi
 }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Man pages: docs/man/NAME.SECTION.md becomes a page. Sourced by ./dev.
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -12,7 +13,10 @@ render_man_pages()
         name=${name%.md}
         section=${name##*.}
         mkdir -p "$1/man$section"
-        lowdown -s -Tman -m "section: $section" -m "title: ${name%.*}" \
-            -m "source: raddle" "$page" -o "$1/man$section/$name" || return
+        # The names in a page are full of underscores, which are no emphasis.
+        lowdown -s -t man --parse-no-intraemph --parse-no-metadata \
+            --parse-no-super --out-no-smarty -m "title: ${name%.*}" \
+            -m "section: $section" -m "source: raddle" \
+            -o "$1/man$section/$name" "$page" || return
     done
 }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # The arm mutants: each line of tests/race/mutants.txt is a build that the tests
 # must fail. A mutant that passes means that the tests are broken. Sourced.
 # SPDX-License-Identifier: BSD-3-Clause
@@ -10,7 +11,7 @@ catch_mutant()
 
     build_for_arm mutants "build/check/$arm.build.log" -DRADDLE_MUTANT="$mutant" ||
         return 0
-    step "$mutant"
+    detail "$mutant"
     calm_addresses mutants
     if "${steady[@]}" ctest --test-dir build/mutants -R "$tests" -j "$jobs" \
         --no-tests=error --stop-on-failure --output-on-failure >"$log" 2>&1; then

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Steps that the verbs of ./dev share. Sourced, in the folder of ./dev.
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -7,7 +8,8 @@ c_files()
     local folder
 
     for folder in include src cli examples llama guard tests bench; do
-        [ -d $folder ] && find $folder -name '*.[ch]'
+        [ -d $folder ] || continue
+        find $folder -name '*.[ch]'
     done | LC_ALL=C sort
 }
 
@@ -97,6 +99,13 @@ build_quietly()
     "${steady[@]}" cmake --build "build/$preset" -j "$jobs" >>"$log" 2>&1 </dev/null
 }
 
+# What is wrong, out of a build's log.
+errors_of()
+{
+    grep -vE '^\[[0-9]+/[0-9]+\] [A-Z]|^-- |^Preset CMake|^  [A-Z_]+=|^$|^/[^ ]*/(cc|gcc|clang-14|[a-z0-9-]*-gcc) ' \
+        "$1" | tail -60
+}
+
 # build PRESET: says so only where it takes time or fails.
 build()
 {
@@ -106,7 +115,7 @@ build()
     [ -e "build/$1/build.ninja" ] ||
         echo "./dev: building into build/$1 (the first time takes longer)" >&2
     if ! build_quietly "$1" "$log"; then
-        grep -v '^\[[0-9]*/[0-9]*\] [A-Z]' "$log" | tail -60 >&2
+        errors_of "$log" >&2
         echo "./dev: the build of $1 failed; all of it: $log" >&2
         return 1
     fi
