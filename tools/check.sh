@@ -29,9 +29,9 @@ step()
 {
     if [ -t 1 ]; then
         printf '\r\033[K%-9s%s ...' "$arm" "$1"
-    else
-        printf '%s%s' "$step_before" "$1"
-        step_before=', '
+    elif [ "$step_last" != "$1" ]; then
+        printf '%s%s' "${step_last:+, }" "$1"
+        step_last=$1
     fi
 }
 
@@ -53,7 +53,7 @@ build_for_arm()
 {
     step "building $1"
     if ! build_quietly "$@"; then
-        record failed build
+        record failed "build of $1" "${*:3}"
         errors_of "$2" | show
         return 1
     fi
@@ -154,7 +154,7 @@ run_arm()
     local start=$SECONDS
     arm=$1
     report=build/check/$arm.report
-    step_before=
+    step_last=
     : >"$report"
 
     if need build check $(packages_of "$arm"); then
@@ -164,7 +164,7 @@ run_arm()
         printf '%-9s' "$arm"
         record failed packages "could not install what the arm needs"
     fi
-    if [ -t 1 ]; then printf '\r\033[K%-9s' "$arm"; else printf ': '; fi
+    if [ -t 1 ]; then printf '\r\033[K%-9s' "$arm"; elif [ -n "$step_last" ]; then printf ': '; fi
     printf '%d passed, %d failed, %d skipped, %d s\n' "$(count passed "$arm")" \
         "$(count failed "$arm")" "$(count skipped "$arm")" $((SECONDS - start))
     sed 's/^/    /' "$report"

@@ -30,7 +30,7 @@ catch_mutants()
 
     while read -r mutant tests evidence; do
         [[ $mutant == RDL_MUTANT_* ]] || continue
-        [[ $mutant =~ ${filter:-.} ]] || continue
+        [[ "$mutant $tests" =~ ${filter:-.} ]] || continue
         catch_mutant "$mutant" "$tests" "$evidence"
     done <tests/race/mutants.txt
 }

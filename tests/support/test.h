@@ -16,6 +16,7 @@
 
 #include <raddle/status.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
