@@ -229,7 +229,7 @@ check()
 arm_soak()
 {
     export RADDLE_SOAK=1
-    test_preset release -LE '^(install|fuzz)$' --timeout 3600
+    test_preset release -LE '^(install|fuzz)$'
 }
 
 arm_fuzzing()
