@@ -35,8 +35,8 @@ rdl_status rdl_topology_read(rdl_topology *out);
 
 /* For tests: of the machine whose files are below root, and of a thread that may
  * run on allowed (empty: anywhere). Never asks hwloc. */
-rdl_status rdl_topology_usable_cores_at(const char *root, const rdl_cpus *allowed,
-                                        int *out);
+rdl_status rdl_topology_usable_cores_at(const char *root,
+                                        const rdl_cpus *allowed, int *out);
 rdl_status rdl_topology_read_at(const char *root, const rdl_cpus *allowed,
                                 rdl_topology *out);
 

@@ -29,7 +29,7 @@ typedef struct kernel {
     size_t wide_bytes; /* of a partial result */
     combine first;     /* partial result = element, element */
     combine next;      /* partial result = partial result, element */
-    finish last;       /* element = partial result, n; NULL: they are the same */
+    finish last; /* element = partial result, n; NULL: they are the same */
 } kernel;
 
 /* What comes next is a loop whose rounds are independent (see combine): without
@@ -118,11 +118,11 @@ static inline double settle_float64(double x)
 /* a != a: a is NaN. | and not ||, so that there is no branch to vectorise. */
 #define FLOATING(name, type)                                                   \
     typedef type name##_wide;                                                  \
-    COMBINE(sum_##name, type, type, type, settle_##name(a + b))                 \
-    COMBINE(min_##name, type, type, type, ((a <= b) | (a != a)) ? a : b)         \
-    COMBINE(max_##name, type, type, type, ((a >= b) | (a != a)) ? a : b)         \
-    COMBINE(avg_first_##name, type, type, type, settle_##name(a + b))           \
-    COMBINE(avg_next_##name, type, type, type, settle_##name(a + b))            \
+    COMBINE(sum_##name, type, type, type, settle_##name(a + b))                \
+    COMBINE(min_##name, type, type, type, ((a <= b) | (a != a)) ? a : b)       \
+    COMBINE(max_##name, type, type, type, ((a >= b) | (a != a)) ? a : b)       \
+    COMBINE(avg_first_##name, type, type, type, settle_##name(a + b))          \
+    COMBINE(avg_next_##name, type, type, type, settle_##name(a + b))           \
     DIVIDE(avg_last_##name, type, type)
 
 INTEGER(uint8, uint8_t, uint8_t, uint32_t)
@@ -160,8 +160,9 @@ static const char *at(const void *input, size_t offset)
 }
 
 /* count elements from offset on, in bytes; n is 2 or more. */
-static void reduce_block(const kernel *k, char *output, const void *const *inputs,
-                         int n, size_t offset, size_t count)
+static void reduce_block(const kernel *k, char *output,
+                         const void *const *inputs, int n, size_t offset,
+                         size_t count)
 {
     _Alignas(64) char partial[BLOCK_BYTES];
     void *last = k->last == NULL ? output + offset : partial;

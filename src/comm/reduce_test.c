@@ -205,9 +205,10 @@ static void check_one(room *r, int n, size_t count, rdl_dtype dtype,
     for (size_t i = 0; i < count; i++)
         if (memcmp(output->start + i * bytes_of[dtype], r->expected[i].bytes,
                    bytes_of[dtype]) != 0)
-            RDL_TEST_FAIL("dtype %d, reduction %d, n %d, count %zu, same %d, shift "
-                          "%zu: element %zu differs",
-                          (int)dtype, (int)reduction, n, count, same, shift, i);
+            RDL_TEST_FAIL(
+                "dtype %d, reduction %d, n %d, count %zu, same %d, shift "
+                "%zu: element %zu differs",
+                (int)dtype, (int)reduction, n, count, same, shift, i);
     check_guards(output, count * bytes_of[dtype]);
     for (int k = 0; k < n; k++)
         for (size_t i = 0; k != same && i < count; i++)
@@ -440,6 +441,6 @@ RDL_TEST(a_sum_of_nans_has_the_same_bits_wherever_it_stands)
 RDL_TEST(nothing_is_read_or_written_for_a_count_of_0)
 {
     for (int n = 1; n <= 3; n++)
-        rdl_reduce(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0, RDL_FLOAT32,
-                   RDL_SUM);
+        rdl_reduce(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0,
+                   RDL_FLOAT32, RDL_SUM);
 }
