@@ -164,7 +164,11 @@ run_arm()
         printf '%-9s' "$arm"
         record failed packages "could not install what the arm needs"
     fi
-    if [ -t 1 ]; then printf '\r\033[K%-9s' "$arm"; elif [ -n "$step_last" ]; then printf ': '; fi
+    if [ -t 1 ]; then
+        printf '\r\033[K%-9s' "$arm"
+    elif [ -n "$step_last" ]; then
+        printf ': '
+    fi
     printf '%d passed, %d failed, %d skipped, %d s\n' "$(count passed "$arm")" \
         "$(count failed "$arm")" "$(count skipped "$arm")" $((SECONDS - start))
     sed 's/^/    /' "$report"
@@ -240,7 +244,7 @@ arm_fuzzing()
     need clang fuzz
     build_for_arm fuzz build/check/fuzzing.build.log || return 0
     for target in build/fuzz/fuzz/*; do
-        [ -x "$target" ] && [ -f "$target" ] || continue
+        [ -f "$target" ] || continue
         name=${target##*/}
         step "$name $seconds s"
         mkdir -p "build/fuzz/found/$name"
