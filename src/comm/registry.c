@@ -455,10 +455,13 @@ static rdl_status last_word(rdl_lane *lane)
                                                       : RDL_OK;
 }
 
-static rdl_status close_lane(rdl_world *world, rdl_lane *lane)
+static rdl_status close_lane(rdl_world *world, rdl_lane *lane, rdl_group group)
 {
     rdl_status st;
 
+    /* The world's own opening ends with the world. */
+    if (lane->index == 0 && lane->openings == 1)
+        return stale(group);
     if (lane->openings > 1) {
         lane->openings--;
         return RDL_OK;
@@ -487,7 +490,8 @@ rdl_status rdl_group_close(rdl_world *world, rdl_group group)
     if (pthread_mutex_trylock(&lane->lock) != 0)
         return rdl_fail(RDL_STATE, "the group is in use by another thread");
     pthread_mutex_lock(&world->lock);
-    st = means(lane, group) ? close_lane(world, lane) : stale(group);
+    st = means(lane, group) ? close_lane(world, lane, group)
+                            : stale(group);
     pthread_mutex_unlock(&world->lock);
     pthread_mutex_unlock(&lane->lock);
     return st;

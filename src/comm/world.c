@@ -132,36 +132,50 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
     return RDL_OK;
 }
 
-static void fill_slice(rdl_world *world, const rdl_topology *topology)
+static void fill_slice(rdl_world *world)
 {
     rdl_slice *slice = world->shelf.slice;
 
     slice->pid = world->self.pid;
-    slice->cores = (uint32_t)topology->usable_cores;
+    slice->cpus = rdl_cpus_allowed();
     slice->started = world->self.started;
     slice->pid_namespace = world->self.pid_namespace;
+}
+
+/* Spinning pays only where each rank has a core. What counts are the cores that
+ * all ranks have together: a launcher may have given each rank one of its own. */
+static rdl_status choose_patience(rdl_world *world)
+{
+    rdl_cpus all = { 0 };
+    int cores;
+
+    for (int rank = 0; rank < world->size; rank++)
+        rdl_cpus_join(&all,
+                      &rdl_arena_slice(&world->mapping->arena, rank)->cpus);
+    RDL_TRY(rdl_topology_usable_cores_at("", &all, &cores));
+    if (world->size <= cores)
+        world->patience = (rdl_patience){ .spin = SPIN };
+    else
+        world->patience = (rdl_patience){ .yields = YIELDS };
+    return RDL_OK;
 }
 
 /* With the arena mapped: takes the slice, shows it, waits for the others. */
 static rdl_status take_part(rdl_world *world, rdl_store *store,
                             const rdl_place *place, rdl_deadline deadline)
 {
-    rdl_topology topology;
     rdl_status st;
 
     if (world->mapping->arena.size != world->size)
         return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
                         world->mapping->arena.size, world->size);
-    RDL_TRY(rdl_topology_read(&topology));
-    if (world->size <= topology.usable_cores)
-        world->patience = (rdl_patience){ .spin = SPIN };
-    else
-        world->patience = (rdl_patience){ .yields = YIELDS };
     RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
                            world->host->staging_bytes, world->host->groups));
-    fill_slice(world, &topology);
+    fill_slice(world);
     set_state(world, RDL_SLICE_JOINED);
     st = wait_for_all(world, store, place, deadline);
+    if (st == RDL_OK)
+        st = choose_patience(world);
     if (st != RDL_OK) {
         give_up(world, st, rdl_error_detail());
         rdl_shelf_fini(&world->shelf);
