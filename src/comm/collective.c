@@ -158,7 +158,7 @@ static rdl_status run_on(rdl_lane *lane, const call *c, const rdl_call *options)
 {
     const char *name = rdl_operation_name(c->operation);
     int64_t timeout_ms = lane->world->timeout_ms;
-    size_t block, all;
+    size_t block = 0, all = 0;
     rdl_status st;
 
     RDL_TRY(check_types(c, name));

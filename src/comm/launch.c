@@ -278,7 +278,7 @@ static void watch_process(rdl_job *job, life *l, int rank)
 static rdl_status admit(rdl_job *job, int rank, const rdl_hello *hello)
 {
     seat *s = &job->seats[rank];
-    life *l;
+    life *l = NULL;
 
     RDL_TRY(check_hello(s, hello, rank));
     RDL_TRY(find_life(job, s->lives, &l));
