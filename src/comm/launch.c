@@ -53,7 +53,8 @@ static rdl_status watch(rdl_job *job, int fd, uint64_t key)
 {
     struct epoll_event event = { .events = EPOLLIN, .data = { .u64 = key } };
 
-    if (rdl_fault_os() || epoll_ctl(job->poll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+    if (rdl_fault_os() ||
+        epoll_ctl(job->poll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
         return rdl_fail_errno(errno, "job: cannot watch a descriptor");
     return RDL_OK;
 }
@@ -256,9 +257,10 @@ static rdl_status check_hello(const seat *s, const rdl_hello *hello, int rank)
 {
     RDL_TRY(rdl_hello_check(hello));
     if (hello->rank != (uint32_t)rank)
-        return rdl_fail(RDL_MISMATCH, "the launcher's socket of rank %d is used "
-                        "by rank %" PRIu32 " (RADDLE_RANK was changed)", rank,
-                        hello->rank);
+        return rdl_fail(RDL_MISMATCH,
+                        "the launcher's socket of rank %d is used "
+                        "by rank %" PRIu32 " (RADDLE_RANK was changed)",
+                        rank, hello->rank);
     return check_newcomer(s, hello, rank);
 }
 
@@ -334,8 +336,8 @@ static void process_ended(rdl_job *job, int rank, int number)
     l->watches[rank] = -1;
     state = slice_state(l, rank);
     if (s->present == l)
-        s->member.state = state == RDL_SLICE_LEFT ? RDL_MEMBER_LEFT
-                                                  : RDL_MEMBER_DEAD;
+        s->member.state =
+            state == RDL_SLICE_LEFT ? RDL_MEMBER_LEFT : RDL_MEMBER_DEAD;
     if (state == RDL_SLICE_LEFT)
         return;
     snprintf(text, sizeof text, "its process %" PRIu32 " ended without closing",
@@ -375,7 +377,8 @@ void rdl_job_rank_ended(rdl_job *job, int rank, const char *text)
     if (job == NULL || rank < 0 || rank >= job->size)
         return;
     s = &job->seats[rank];
-    snprintf(s->ended, sizeof s->ended, "%s", text && text[0] ? text : "it ended");
+    snprintf(s->ended, sizeof s->ended, "%s",
+             text && text[0] ? text : "it ended");
     /* The life it was in, and those it will never join. */
     for (life *l = job->lives; l != NULL; l = l->next)
         if (l->number >= s->lives ||
@@ -388,9 +391,10 @@ rdl_status rdl_job_member(const rdl_job *job, int rank, rdl_member *out)
     const seat *s;
 
     if (job == NULL || out == NULL || rank < 0 || rank >= job->size)
-        return rdl_fail(RDL_INVALID, "rdl_job_member: no job, no place for the "
-                        "answer, or rank %d outside 0..%d", rank,
-                        job ? job->size - 1 : -1);
+        return rdl_fail(RDL_INVALID,
+                        "rdl_job_member: no job, no place for the "
+                        "answer, or rank %d outside 0..%d",
+                        rank, job ? job->size - 1 : -1);
     s = &job->seats[rank];
     *out = s->member;
     if (out->state == RDL_MEMBER_JOINED &&

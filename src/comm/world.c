@@ -27,10 +27,11 @@ rdl_status rdl_world_check(const rdl_world *world)
     if (world == NULL)
         return rdl_fail(RDL_INVALID, "the world is NULL");
     if (!rdl_fork_mark_holds(world->host->mark))
-        return rdl_fail(RDL_STATE,
-                        "used after fork: this world belongs to process %" PRIu32
-                        " and a forked child (%d) is no rank of it",
-                        world->self.pid, (int)getpid());
+        return rdl_fail(
+            RDL_STATE,
+            "used after fork: this world belongs to process %" PRIu32
+            " and a forked child (%d) is no rank of it",
+            world->self.pid, (int)getpid());
     return RDL_OK;
 }
 
@@ -91,8 +92,10 @@ static rdl_status check_member(const rdl_world *world, int rank, bool slow)
                         rank, o->text);
     if (slow && state == RDL_SLICE_JOINED &&
         is_dead(world, slice->pid, slice->started, slice->pid_namespace))
-        return rdl_fail(RDL_PEER, "rank %d (process %" PRIu32 ") is gone while "
-                        "the job starts", rank, slice->pid);
+        return rdl_fail(RDL_PEER,
+                        "rank %d (process %" PRIu32 ") is gone while "
+                        "the job starts",
+                        rank, slice->pid);
     return RDL_OK;
 }
 
@@ -106,10 +109,12 @@ static rdl_status check_start(const rdl_world *world, bool slow)
         return rdl_fail((rdl_status)failed, "%s", h->reason);
     for (int rank = 0; rank < world->size; rank++)
         RDL_TRY(check_member(world, rank, slow));
-    if (slow && is_dead(world, h->maker_pid, h->maker_started,
-                        h->maker_namespace))
-        return rdl_fail(RDL_PEER, "process %" PRIu32 ", which kept the job, is "
-                        "gone while it starts", h->maker_pid);
+    if (slow &&
+        is_dead(world, h->maker_pid, h->maker_started, h->maker_namespace))
+        return rdl_fail(RDL_PEER,
+                        "process %" PRIu32 ", which kept the job, is "
+                        "gone while it starts",
+                        h->maker_pid);
     return RDL_OK;
 }
 
@@ -208,7 +213,8 @@ static rdl_status join(rdl_world *world, const rdl_place *place)
 
 static uint32_t make_id(const rdl_world *world)
 {
-    uint64_t hash = rdl_hash_add((uint64_t)rdl_now(), (uint64_t)(uintptr_t)world);
+    uint64_t hash =
+        rdl_hash_add((uint64_t)rdl_now(), (uint64_t)(uintptr_t)world);
 
     return (uint32_t)(hash >> 32) | 1;
 }

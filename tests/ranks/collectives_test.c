@@ -88,7 +88,8 @@ static double held(double x, rdl_dtype dtype)
 
 /* What element i, which rank r has at index[r], combines to: exact, as all sums
  * of these values are small. */
-static double combine(int size, size_t i, rdl_dtype dtype, rdl_reduction reduction)
+static double combine(int size, size_t i, rdl_dtype dtype,
+                      rdl_reduction reduction)
 {
     double x = held(value(0, i), dtype);
 
@@ -162,8 +163,8 @@ static void test_all_reduce(rdl_world *world, const plan *p, size_t count,
     fill(in, rank, 0, count, dtype);
     if (p->in_place)
         memcpy(out, in, bytes);
-    CHECK_OK(rdl_all_reduce(world, RDL_WORLD, p->in_place ? out : in, out, count,
-                            dtype, reduction, NULL));
+    CHECK_OK(rdl_all_reduce(world, RDL_WORLD, p->in_place ? out : in, out,
+                            count, dtype, reduction, NULL));
     for (size_t i = 0; i < count; i++)
         check(out, i, dtype, combine(size, i, dtype, reduction), "all_reduce",
               count);
@@ -243,14 +244,14 @@ static void test_broadcast(rdl_world *world, const plan *p, size_t count,
     int rank = rdl_world_rank(world), size = rdl_world_size(world);
     size_t bytes = count * rdl_dtype_bytes(dtype);
 
-    for (int root = 0; root < size; root += size > 4 ? size - 1 : 1) {
+    for (int root = 0; root<size; root += size> 4 ? size - 1 : 1) {
         unsigned char *all;
         unsigned char *buffer = make(bytes, p->offset, &all);
 
         if (rank == root)
             fill(buffer, root, 0, count, dtype);
-        CHECK_OK(rdl_broadcast(world, RDL_WORLD, buffer, count, dtype, root,
-                               NULL));
+        CHECK_OK(
+            rdl_broadcast(world, RDL_WORLD, buffer, count, dtype, root, NULL));
         for (size_t i = 0; i < count; i++)
             check(buffer, i, dtype, held(value(root, i), dtype), "broadcast",
                   count);
@@ -404,8 +405,8 @@ static void gather_in_place(rdl_world *world, void *arg)
                             NULL));
     for (int i = 0; i < 15; i++)
         CHECK_INT(all[i], i / 5 + 1 + i % 5);
-    CHECK_STATUS(rdl_all_gather(world, RDL_WORLD, all + 5 * ((rank + 1) % 3), all,
-                                5, RDL_INT32, NULL),
+    CHECK_STATUS(rdl_all_gather(world, RDL_WORLD, all + 5 * ((rank + 1) % 3),
+                                all, 5, RDL_INT32, NULL),
                  RDL_INVALID);
     CHECK_HAS(rdl_error_detail(), "overlap");
     CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, all, all + 1, 5, RDL_INT32,
@@ -468,22 +469,28 @@ static void call_badly(rdl_world *world, void *arg)
     int32_t x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
 
     (void)arg;
-    CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, NULL, y, 1, RDL_INT32, RDL_SUM,
-                                NULL), RDL_INVALID);
+    CHECK_STATUS(
+        rdl_all_reduce(world, RDL_WORLD, NULL, y, 1, RDL_INT32, RDL_SUM, NULL),
+        RDL_INVALID);
     CHECK_HAS(rdl_error_detail(), "input is NULL");
-    CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, x, NULL, 1, RDL_INT32, RDL_SUM,
-                                NULL), RDL_INVALID);
-    CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, x, y, 1, (rdl_dtype)77,
-                                RDL_SUM, NULL), RDL_INVALID);
+    CHECK_STATUS(
+        rdl_all_reduce(world, RDL_WORLD, x, NULL, 1, RDL_INT32, RDL_SUM, NULL),
+        RDL_INVALID);
+    CHECK_STATUS(
+        rdl_all_reduce(world, RDL_WORLD, x, y, 1, (rdl_dtype)77, RDL_SUM, NULL),
+        RDL_INVALID);
     CHECK_HAS(rdl_error_detail(), "77 is no dtype");
     CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, x, y, 1, RDL_INT32,
-                                (rdl_reduction)9, NULL), RDL_INVALID);
+                                (rdl_reduction)9, NULL),
+                 RDL_INVALID);
     CHECK_HAS(rdl_error_detail(), "9 is no reduction");
     CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, x, y, SIZE_MAX / 2, RDL_INT32,
-                                RDL_SUM, NULL), RDL_INVALID);
+                                RDL_SUM, NULL),
+                 RDL_INVALID);
     CHECK_HAS(rdl_error_detail(), "overflows");
     CHECK_STATUS(rdl_all_gather(world, RDL_WORLD, x, y, (size_t)1 << 62,
-                                RDL_FLOAT32, NULL), RDL_INVALID);
+                                RDL_FLOAT32, NULL),
+                 RDL_INVALID);
     CHECK_STATUS(rdl_broadcast(world, RDL_WORLD, x, 1, RDL_INT32, 2, NULL),
                  RDL_INVALID);
     CHECK_STATUS(rdl_broadcast(world, RDL_WORLD, x, 1, RDL_INT32, -1, NULL),

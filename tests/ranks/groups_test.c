@@ -44,8 +44,8 @@ static void open_own_pair(rdl_world *world, void *arg)
         rdl_group group;
 
         usleep((unsigned)rand_r(&seed) % 2000);
-        CHECK_OK(rdl_group_open(world, is_outer ? outer : inner, 2, NULL,
-                                &group));
+        CHECK_OK(
+            rdl_group_open(world, is_outer ? outer : inner, 2, NULL, &group));
         CHECK_OK(rdl_barrier(world, group, NULL));
         rdl_check_digits(world, group, is_outer ? 1001 : 110);
         CHECK_OK(rdl_group_close(world, group));

@@ -69,7 +69,7 @@ void rdl_check_digits(rdl_world *world, rdl_group group, int64_t expected)
 {
     int64_t mine = rdl_digit(rdl_world_rank(world)), sum = -1;
 
-    CHECK_OK(rdl_all_reduce(world, group, &mine, &sum, 1, RDL_INT64, RDL_SUM,
-                            NULL));
+    CHECK_OK(
+        rdl_all_reduce(world, group, &mine, &sum, 1, RDL_INT64, RDL_SUM, NULL));
     CHECK_INT(sum, expected);
 }
