@@ -91,7 +91,7 @@ static bool add_file(demo *d, const char *path, bool named)
     return fine;
 }
 
-static int is_shown(const struct dirent *entry)
+static int is_visible(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';
 }
@@ -132,7 +132,7 @@ static bool add_entry(demo *d, const char *folder, const char *name)
 static bool add_folder(demo *d, const char *folder)
 {
     struct dirent **entries;
-    int n = scandir(folder, &entries, is_shown, by_name);
+    int n = scandir(folder, &entries, is_visible, by_name);
     bool fine = true;
 
     if (n < 0)
