@@ -92,7 +92,7 @@ void say_gap(const demo *d);
 
 double seconds_now(void);
 
-/* "1,234,567"; "12.3 MB"; "1 min 05 s". The text stands in the caller's buffer. */
+/* "1,234,567"; "12.3 MB"; "1 min 05 s", written into the caller's buffer. */
 typedef struct words {
     char text[32];
 } words;

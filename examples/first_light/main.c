@@ -75,15 +75,15 @@ static bool check_size(demo *d)
 
 static bool last_words(demo *d)
 {
-    words peak;
+    words many, peak;
 
     if (!find_peak(d))
         return false;
     say_gap(d);
     say(d,
-        "Shown: %d groups at once and a model trained on %d rank%s, with %s "
+        "Shown: %s groups at once and a model trained on %d rank%s, with %s "
         "in /dev/shm.",
-        MANY_GROUPS, d->size, d->size > 1 ? "s" : "",
+        grouped(MANY_GROUPS, &many), d->size, d->size > 1 ? "s" : "",
         scaled_bytes((double)d->dev_shm_peak, &peak));
     say(d, "Next:  ./dev demo PATH...   the same on text of yours");
     say(d, "       ./dev check          all tests");
