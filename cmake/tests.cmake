@@ -3,6 +3,7 @@
 # is the test cli/x with the label cli.
 # SPDX-License-Identifier: BSD-3-Clause
 enable_testing()
+include(cmake/lines.cmake)
 
 raddle_files(sources tests/support "[.]c$")
 list(REMOVE_ITEM sources tests/support/fuzz.c)
@@ -25,9 +26,6 @@ set(environment
 # Sets out to the properties of the tests with this name.
 function(raddle_test_properties out name)
     string(REGEX REPLACE "/.*" "" label ${name})
-    if(label STREQUAL soak)
-        set(timeout 3600)
-    endif()
     set(${out} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 LABELS ${label} PARENT_SCOPE)
 endfunction()
 
@@ -62,16 +60,15 @@ foreach(source IN LISTS sources more)
     raddle_test_program(${name} ${target})
 endforeach()
 
+set(lines "")
 raddle_files(sources tests "^tests/[^/]*/[^/]*[.]sh$")
 list(FILTER sources EXCLUDE REGEX "^tests/support/")
 foreach(source IN LISTS sources)
     string(REGEX REPLACE "^tests/(.*)[.]sh$" "\\1" name ${source})
     raddle_test_properties(properties ${name})
-    add_test(NAME ${name} COMMAND bash
+    raddle_append_test(lines ${name} "${properties}" "${environment}" bash
         ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/script.sh
         ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-    set_tests_properties(${name} PROPERTIES ${properties}
-        ENVIRONMENT "${environment}")
 endforeach()
 
 raddle_files(sources tests/fuzz "_fuzz[.]c$")
@@ -87,8 +84,11 @@ foreach(source IN LISTS sources)
     endif()
     target_sources(fuzz-${name} PRIVATE tests/support/fuzz.c)
     raddle_test_properties(properties fuzz/${name})
-    add_test(NAME fuzz/${name}.corpus COMMAND fuzz-${name}
+    raddle_append_test(lines fuzz/${name}.corpus "${properties}" "${environment}"
+        ${CMAKE_CROSSCOMPILING_EMULATOR} ${CMAKE_CURRENT_BINARY_DIR}/fuzz/${name}
         ${CMAKE_CURRENT_SOURCE_DIR}/tests/fuzz/${name}.corpus)
-    set_tests_properties(fuzz/${name}.corpus PROPERTIES ${properties}
-        ENVIRONMENT "${environment}")
 endforeach()
+
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tests/files.cmake "${lines}")
+set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES
+    ${CMAKE_CURRENT_BINARY_DIR}/tests/files.cmake)

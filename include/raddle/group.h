@@ -44,7 +44,8 @@ typedef struct rdl_group {
 /* Opens the group of these count ranks, in this order, under name (NULL or "":
  * the default lane; at most RDL_NAME_MOST bytes). Both are copied. A rank that
  * is not in the list may open it too: its handle answers questions about the
- * group, and collectives refuse it. Each successful open wants one close.
+ * group, and collectives refuse it. Each successful open wants one close. The
+ * list of all ranks in order without a name is RDL_WORLD, and stays open.
  *
  * RDL_INVALID: an empty list, a rank outside the world or named twice, a name
  * too long. RDL_NO_MEMORY. */

@@ -5,13 +5,25 @@
 
 #include "base/memory.h"
 
-enum { EMPTY, LIVE, REMOVED };
-
 struct rdl_map_place {
-    rdl_key key;
-    uint64_t value;
-    uint64_t state;
+    rdl_key key; /* 0,0: empty; 0,1: removed */
+    rdl_pair value;
 };
+
+static bool same(rdl_key a, rdl_key b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+static bool is_empty(const rdl_map_place *place)
+{
+    return same(place->key, (rdl_key){ 0, 0 });
+}
+
+static bool is_live(const rdl_map_place *place)
+{
+    return place->key.low != 0 || place->key.high > 1;
+}
 
 void rdl_map_fini(rdl_map *map)
 {
@@ -26,29 +38,28 @@ static rdl_map_place *find(const rdl_map *map, rdl_key key)
     for (size_t i = key.low;; i++) {
         rdl_map_place *place = &map->places[i & (map->capacity - 1)];
 
-        if (place->state == EMPTY)
+        if (is_empty(place))
             return NULL;
-        if (place->state == LIVE && place->key.low == key.low &&
-            place->key.high == key.high)
+        if (same(place->key, key))
             return place;
     }
 }
 
-uint64_t *rdl_map_get(const rdl_map *map, rdl_key key)
+rdl_pair *rdl_map_get(const rdl_map *map, rdl_key key)
 {
     rdl_map_place *place = find(map, key);
 
     return place ? &place->value : NULL;
 }
 
-static void insert(rdl_map *map, rdl_key key, uint64_t value)
+static void insert(rdl_map *map, rdl_key key, rdl_pair value)
 {
     size_t i = key.low;
 
-    while (map->places[i & (map->capacity - 1)].state != EMPTY)
+    while (!is_empty(&map->places[i & (map->capacity - 1)]))
         i++;
     map->places[i & (map->capacity - 1)] =
-        (rdl_map_place){ .key = key, .value = value, .state = LIVE };
+        (rdl_map_place){ .key = key, .value = value };
     map->used++;
     map->live++;
 }
@@ -65,14 +76,14 @@ static rdl_status lay_out(rdl_map *map)
         return rdl_fail(RDL_NO_MEMORY, "map: no memory for %zu places",
                         fresh.capacity);
     for (size_t i = 0; i < map->capacity; i++)
-        if (map->places[i].state == LIVE)
+        if (is_live(&map->places[i]))
             insert(&fresh, map->places[i].key, map->places[i].value);
     rdl_free(map->places);
     *map = fresh;
     return RDL_OK;
 }
 
-rdl_status rdl_map_put(rdl_map *map, rdl_key key, uint64_t value)
+rdl_status rdl_map_put(rdl_map *map, rdl_key key, rdl_pair value)
 {
     rdl_map_place *place = find(map, key);
 
@@ -92,7 +103,7 @@ bool rdl_map_remove(rdl_map *map, rdl_key key)
 
     if (place == NULL)
         return false;
-    place->state = REMOVED;
+    place->key = (rdl_key){ 0, 1 };
     map->live--;
     return true;
 }

@@ -60,7 +60,7 @@
 
 static inline uint64_t rdl_slot_word(uint32_t tag, uint64_t sequence)
 {
-    return (uint64_t)tag << RDL_SEQUENCE_BITS | sequence;
+    return (uint64_t)tag << RDL_SEQUENCE_BITS | (sequence & RDL_SEQUENCE_MOST);
 }
 
 static inline rdl_line *rdl_slot_line(rdl_slot *slot, uint64_t sequence)
@@ -108,6 +108,9 @@ static inline uint32_t rdl_slot_cause(rdl_slot *peer)
  * "not there", "not there yet", "being laid out anew"; look again later. On a hit
  * *tag is the slot's generation. */
 rdl_slot *rdl_table_find(rdl_slice *slice, rdl_key key, uint32_t *tag);
+
+/* The slot that place 0..RDL_TABLE_PLACES-1 names, or NULL; to look through all. */
+rdl_slot *rdl_table_at(rdl_slice *slice, uint32_t place);
 
 /* Owner. The slot is filled. false: the table is full. */
 bool rdl_table_add(rdl_slice *mine, uint32_t slot_index);

@@ -53,6 +53,16 @@ rdl_slot *rdl_table_find(rdl_slice *slice, rdl_key key, uint32_t *tag)
     return NULL;
 }
 
+rdl_slot *rdl_table_at(rdl_slice *slice, uint32_t place)
+{
+    uint32_t index = atomic_load_explicit(place_at(slice, place),
+                                          memory_order_acquire);
+
+    return index == FREE || index > RDL_GROUPS_MOST
+               ? NULL
+               : rdl_slice_slot(slice, index - 1);
+}
+
 static uint64_t key_of(rdl_slice *mine, uint32_t index)
 {
     return atomic_load_explicit(&rdl_slice_slot(mine, index)->key[0],

@@ -85,8 +85,8 @@ void rdl_test_text(const char *file, int line, const char *what,
                       expected);
 }
 
-void rdl_test_has(const char *file, int line, const char *what, const char *text,
-                  const char *part)
+void rdl_test_has(const char *file, int line, const char *what,
+                  const char *text, const char *part)
 {
     if (text == NULL)
         rdl_test_fail(file, line, "%s is NULL and has no \"%s\"", what, part);

@@ -41,8 +41,8 @@ void rdl_test_threads(int size, rdl_test_body body, void *arg)
 
     CHECK(ranks != NULL);
     for (int r = 0; r < size; r++) {
-        ranks[r] = (rank_thread){ .rank = r, .size = size, .body = body,
-                                  .arg = arg };
+        ranks[r] =
+            (rank_thread){ .rank = r, .size = size, .body = body, .arg = arg };
         CHECK_INT(pthread_create(&ranks[r].thread, NULL, run_thread, &ranks[r]),
                   0);
     }
@@ -89,8 +89,8 @@ int rdl_test_wait(pid_t pid)
 typedef struct job {
     int size;
     int running;
-    int worst;       /* 0, RDL_TEST_SKIPPED, or RDL_TEST_FAILED */
-    int grace_ms;    /* left for the others; counts once worst is a failure */
+    int worst;    /* 0, RDL_TEST_SKIPPED, or RDL_TEST_FAILED */
+    int grace_ms; /* left for the others; counts once worst is a failure */
     pid_t pid[RANKS_MOST]; /* 0: ended */
 } job;
 

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Runs a test that is a script: NAME.sh passes with exit status 0 and is skipped
 # with 77. Where NAME.stdout or NAME.stderr stand beside it, what it wrote must be
 # just that. Its folder for files is $TEST_TEMP, empty and removed afterwards.

@@ -16,6 +16,7 @@
 
 #include <raddle/status.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -109,8 +110,8 @@ int rdl_test_thread_count(void);
 
 /* The functions behind the macros. */
 #define RDL_TEST_PRINTF(nth) __attribute__((format(printf, nth, nth + 1)))
-_Noreturn void rdl_test_fail(const char *file, int line, const char *format, ...)
-    RDL_TEST_PRINTF(3);
+_Noreturn void rdl_test_fail(const char *file, int line, const char *format,
+                             ...) RDL_TEST_PRINTF(3);
 _Noreturn void rdl_test_skip(const char *format, ...) RDL_TEST_PRINTF(1);
 void rdl_test_int(const char *file, int line, const char *what, intmax_t actual,
                   intmax_t expected);
@@ -118,8 +119,8 @@ void rdl_test_near(const char *file, int line, const char *what, double actual,
                    double expected, double tolerance);
 void rdl_test_text(const char *file, int line, const char *what,
                    const char *actual, const char *expected);
-void rdl_test_has(const char *file, int line, const char *what, const char *text,
-                  const char *part);
+void rdl_test_has(const char *file, int line, const char *what,
+                  const char *text, const char *part);
 void rdl_test_status(const char *file, int line, const char *what,
                      rdl_status actual, rdl_status expected);
 
