@@ -29,8 +29,9 @@ typedef struct rdl_world_options {
     rdl_host *host;        /* NULL: a host of its own; kept until close */
     int rank;              /* 0..size-1; read only when size is not 0 */
     int size;              /* 1..RDL_MAX_RANKS; 0: read the environment */
-    const char *job;       /* ranks of one user, one job and one size meet; NULL
-                              or "": "raddle". Read only when size is not 0 */
+    const char *job;       /* ranks of one user and one job meet. NULL or "": those
+                              of this host object; without one, "raddle". Read
+                              only when size is not 0 */
     int64_t start_timeout_ms; /* until all ranks have joined; 0: 60,000, or
                               RADDLE_START_TIMEOUT in seconds */
     int64_t timeout_ms;    /* for each operation; 0: 300,000, or RADDLE_TIMEOUT
@@ -41,9 +42,10 @@ typedef struct rdl_world_options {
  *
  * With size 0 the place comes from the environment: RADDLE_FD, RADDLE_RANK and
  * RADDLE_WORLD_SIZE as `raddle run` sets them; else RANK and WORLD_SIZE as
- * torchrun sets them, with MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID and
- * TORCHELASTIC_RESTART_COUNT naming the job and LOCAL_WORLD_SIZE checked; else
- * this is a world of one. A world of one opens no socket and maps nothing.
+ * torchrun sets them, with MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID,
+ * TORCHELASTIC_RESTART_COUNT and RADDLE_JOB naming the job (all that are set
+ * must be equal on its ranks) and LOCAL_WORLD_SIZE checked; else this is a world
+ * of one. A world of one opens no socket and maps no arena.
  *
  * RDL_INVALID: options or environment are wrong. RDL_MISMATCH: the ranks
  * disagree about size, rank, or version. RDL_TIMEOUT: not all joined in time

@@ -15,7 +15,7 @@
 /* Longest sentence, its end included; longer ones are cut. */
 #define RDL_SENTENCE 1024
 
-#define RDL_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define RDL_PRINTF(at, first) __attribute__((format(printf, at, first)))
 
 /* Sets the sentence and returns status. Arguments may point into the present
  * sentence. */

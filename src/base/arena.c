@@ -1,0 +1,156 @@
+/* Making and mapping the arena. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/arena.h"
+
+#include "base/bell.h"
+#include "base/fault.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What of the header size ranks use. */
+static size_t header_used(int size)
+{
+    return offsetof(rdl_header, obituaries) +
+           (size_t)size * sizeof(rdl_obituary);
+}
+
+uint64_t rdl_layout_hash(void)
+{
+    static const uint64_t facts[] = {
+        sizeof(rdl_header),       sizeof(rdl_slice),     sizeof(rdl_slot),
+        sizeof(rdl_line),         sizeof(rdl_description), sizeof(rdl_obituary),
+        offsetof(rdl_slot, descriptions), offsetof(rdl_slot, key),
+        offsetof(rdl_slot, list_text),    offsetof(rdl_slot, name),
+        offsetof(rdl_slice, sleepers),    offsetof(rdl_slice, bell),
+        offsetof(rdl_slice, reason),      offsetof(rdl_header, obituaries),
+        RDL_SEQUENCE_BITS,        RDL_LINES,             RDL_INLINE,
+        RDL_TABLE_AT,             RDL_SLOTS_AT,          RDL_TEXTS_AT,
+        RDL_STAGING_AT,           RDL_SLICE_BYTES,       RDL_HEADER_BYTES,
+        RDL_MAX_RANKS,            RDL_GROUPS_MOST,       __BYTE_ORDER__,
+    };
+
+    return rdl_hash_bytes(2, facts, sizeof facts) | 1;
+}
+
+static void fill_header(rdl_header *header, int size)
+{
+    rdl_process self;
+
+    rdl_process_self(&self);
+    header->layout = rdl_layout_hash();
+    header->slice_bytes = RDL_SLICE_BYTES;
+    header->size = (uint32_t)size;
+    header->maker_pid = self.pid;
+    header->maker_started = self.started;
+    header->maker_namespace = self.pid_namespace;
+    header->magic = RDL_MAGIC;
+}
+
+rdl_status rdl_arena_make(int size, int *out)
+{
+    size_t bytes = RDL_HEADER_BYTES + (size_t)size * RDL_SLICE_BYTES;
+    void *header;
+    rdl_status st;
+    int fd;
+
+    RDL_TRY(rdl_os_memory_file(bytes, &fd));
+    st = rdl_os_reserve(fd, 0, header_used(size));
+    if (st == RDL_OK)
+        st = rdl_os_map(fd, RDL_HEADER_BYTES, &header);
+    if (st != RDL_OK) {
+        close(fd);
+        return st;
+    }
+    fill_header(header, size);
+    rdl_os_unmap(header, RDL_HEADER_BYTES);
+    *out = fd;
+    return RDL_OK;
+}
+
+static rdl_status check_header(const rdl_header *h, size_t bytes)
+{
+    if (h->magic != RDL_MAGIC)
+        return rdl_fail(RDL_FORMAT, "what was handed over is no raddle arena: "
+                                    "magic %016" PRIx64, h->magic);
+    if (h->layout != rdl_layout_hash())
+        return rdl_fail(RDL_MISMATCH, "the arena has layout %016" PRIx64
+                        " and this library has %016" PRIx64 ": launcher and "
+                        "ranks must use one version of raddle",
+                        h->layout, rdl_layout_hash());
+    if (h->size < 1 || h->size > RDL_MAX_RANKS ||
+        bytes != RDL_HEADER_BYTES + (size_t)h->size * RDL_SLICE_BYTES)
+        return rdl_fail(RDL_FORMAT, "an arena of %" PRIu32 " ranks cannot have "
+                                    "%zu bytes", h->size, bytes);
+    return RDL_OK;
+}
+
+rdl_status rdl_arena_map(rdl_arena *arena, int fd)
+{
+    struct stat st;
+    void *base;
+    rdl_status status;
+
+    if (rdl_fault_os() || fstat(fd, &st) != 0)
+        return rdl_fail_errno(errno, "cannot look at the arena");
+    if ((size_t)st.st_size < RDL_HEADER_BYTES)
+        return rdl_fail(RDL_FORMAT, "what was handed over is no raddle arena: "
+                                    "%lld bytes", (long long)st.st_size);
+    RDL_TRY(rdl_os_map(fd, (size_t)st.st_size, &base));
+    status = check_header(base, (size_t)st.st_size);
+    if (status != RDL_OK) {
+        rdl_os_unmap(base, (size_t)st.st_size);
+        return status;
+    }
+    *arena = (rdl_arena){
+        .header = base,
+        .base = base,
+        .bytes = (size_t)st.st_size,
+        .size = (int)((rdl_header *)base)->size,
+        .fd = fd,
+        .device = (uint64_t)st.st_dev,
+        .inode = (uint64_t)st.st_ino,
+    };
+    return RDL_OK;
+}
+
+void rdl_arena_unmap(rdl_arena *arena)
+{
+    rdl_os_unmap(arena->base, arena->bytes);
+    close(arena->fd);
+}
+
+static void ring_all(rdl_arena *arena)
+{
+    for (int rank = 0; rank < arena->size; rank++)
+        rdl_bell_ring(rdl_arena_slice(arena, rank));
+}
+
+void rdl_arena_fail_start(rdl_arena *arena, rdl_status status,
+                          const char *reason)
+{
+    rdl_header *h = arena->header;
+
+    if (atomic_load_explicit(&h->failed, memory_order_relaxed) != RDL_OK)
+        return;
+    snprintf(h->reason, sizeof h->reason, "%s", reason);
+    /* Pairs with the acquire of who waits for the start. */
+    atomic_store_explicit(&h->failed, (uint32_t)status, memory_order_release);
+}
+
+void rdl_arena_bury(rdl_arena *arena, int rank, const char *text)
+{
+    rdl_obituary *o = &arena->header->obituaries[rank];
+
+    if (atomic_load_explicit(&o->gone, memory_order_relaxed) != 0)
+        return;
+    snprintf(o->text, sizeof o->text, "%s", text);
+    /* Sequentially consistent for the bell; pairs with the waiters' load. */
+    atomic_store_explicit(&o->gone, 1, memory_order_seq_cst);
+    ring_all(arena);
+}

@@ -1,0 +1,143 @@
+/* What the ranks of one host share, byte for byte: the arena.
+ *
+ *     header     who we are, obituaries         written by its maker
+ *     slice 0    all that rank 0 publishes      written by rank 0
+ *     slice 1    ...
+ *
+ *     slice      state · bell
+ *                table      key -> slot, for peers that look a group up
+ *                slots      one for each lane this rank uses
+ *                texts      rank lists, names and sentences
+ *                staging    data on its way to peers
+ *
+ * The file is sparse: every region has its greatest size, and each rank reserves
+ * what it uses of its own. It holds no pointers. One word is written by peers:
+ * the bell, whose value means nothing (base/bell.h).
+ *
+ * The slot protocol is docs/adr/0006; base/slot.h implements it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RDL_BASE_LAYOUT_H
+#define RDL_BASE_LAYOUT_H
+
+#include <raddle/group.h>
+#include <raddle/host.h>
+#include <raddle/world.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RDL_CACHE_LINE 64
+#define RDL_PAGE 4096
+#define RDL_MAGIC UINT64_C(0x31656c6464617200) /* "\0raddle1" */
+
+/* --- a slot: what one rank publishes on one lane --------------------------- */
+
+#define RDL_LINES 4   /* a ring: phase q uses line q % RDL_LINES */
+#define RDL_INLINE 48 /* bytes of data that fit a line */
+#define RDL_SEQUENCE_BITS 40
+
+/* One phase of one rank: payload and fingerprint first, word last. */
+typedef struct rdl_line {
+    unsigned char payload[RDL_INLINE];
+    uint64_t fingerprint;
+    _Atomic uint64_t word; /* tag << RDL_SEQUENCE_BITS | sequence */
+} rdl_line;
+
+/* The call a line belongs to, for verdicts. Written with the line. */
+typedef struct rdl_description {
+    uint64_t count;
+    uint64_t number; /* of the call on its lane, from 1 */
+    int32_t root;
+    uint8_t operation;
+    uint8_t dtype;
+    uint8_t reduction;
+    uint8_t reserved;
+    uint64_t site;
+} rdl_description;
+
+typedef struct rdl_slot {
+    _Alignas(RDL_CACHE_LINE) rdl_line lines[RDL_LINES];
+    rdl_description descriptions[RDL_LINES];
+    /* The control line. */
+    _Atomic uint64_t key[2];     /* of list and name */
+    _Atomic uint64_t passed;     /* last phase whose readings are done */
+    _Atomic uint32_t tag;        /* the slot's generation, 24 bits; 0: free */
+    _Atomic uint32_t cause;      /* the revoke word: 0, or a failure's status */
+    _Atomic uint32_t list_text;  /* offset in texts of rank list and name */
+    _Atomic uint32_t cause_text; /* of the failure's sentence; 0: none */
+    _Atomic uint64_t name;       /* hash of the name alone */
+    uint64_t last_tag;           /* the owner's, also while the slot is free */
+    uint64_t reserved[8];
+} rdl_slot;
+
+/* --- a slice --------------------------------------------------------------- */
+
+#define RDL_TABLE_PLACES (2 * RDL_GROUPS_MOST)
+#define RDL_TEXTS_BYTES ((size_t)1 << 20)
+#define RDL_REASON 448
+
+typedef enum rdl_slice_state {
+    RDL_SLICE_EMPTY,
+    RDL_SLICE_JOINED,
+    RDL_SLICE_LEFT,  /* closed its world */
+    RDL_SLICE_FAILED /* gave up, with failure and reason */
+} rdl_slice_state;
+
+typedef struct rdl_slice {
+    _Alignas(RDL_CACHE_LINE) _Atomic uint32_t state; /* rdl_slice_state */
+    uint32_t failure;       /* status; this and reason are written before state */
+    uint32_t pid;           /* these four are written before JOINED */
+    uint32_t cores;         /* usable to this rank */
+    uint64_t started;       /* the process' start time, in clock ticks */
+    uint64_t pid_namespace; /* pids of another namespace mean nothing here */
+    _Alignas(RDL_CACHE_LINE) _Atomic uint32_t sleepers; /* threads of this rank */
+    _Alignas(RDL_CACHE_LINE) _Atomic uint32_t bell;     /* written by anyone */
+    _Alignas(RDL_CACHE_LINE) char reason[RDL_REASON];
+} rdl_slice;
+
+#define RDL_TABLE_AT ((size_t)RDL_PAGE)
+#define RDL_SLOTS_AT (RDL_TABLE_AT + RDL_TABLE_PLACES * sizeof(uint32_t))
+#define RDL_TEXTS_AT (RDL_SLOTS_AT + RDL_GROUPS_MOST * sizeof(rdl_slot))
+#define RDL_STAGING_AT (RDL_TEXTS_AT + RDL_TEXTS_BYTES)
+#define RDL_SLICE_BYTES (((RDL_STAGING_AT + RDL_STAGING_MOST) + 0x1fffff) & ~(size_t)0x1fffff)
+
+/* --- the header ------------------------------------------------------------ */
+
+/* What a launcher knows of a rank's end. Written by the launcher only: text,
+ * then gone. */
+typedef struct rdl_obituary {
+    _Alignas(RDL_CACHE_LINE) _Atomic uint32_t gone;
+    char text[RDL_CACHE_LINE - sizeof(uint32_t)];
+} rdl_obituary;
+
+typedef struct rdl_header {
+    uint64_t magic;
+    uint64_t layout;      /* rdl_layout_hash() */
+    uint64_t slice_bytes;
+    uint32_t size;
+    uint32_t maker_pid;
+    uint64_t maker_started;
+    uint64_t maker_namespace;
+    _Atomic uint32_t failed; /* status of a failed start; reason is before it */
+    char reason[RDL_REASON];
+    _Alignas(RDL_PAGE) rdl_obituary obituaries[RDL_MAX_RANKS];
+} rdl_header;
+
+#define RDL_HEADER_BYTES (((sizeof(rdl_header)) + 0x1fffff) & ~(size_t)0x1fffff)
+
+_Static_assert(sizeof(rdl_line) == RDL_CACHE_LINE,
+               "data, fingerprint and sequence travel in one cache line");
+_Static_assert(sizeof(rdl_description) == 32, "shared: its layout is fixed");
+_Static_assert(sizeof(rdl_slot) == 512, "shared: its layout is fixed");
+_Static_assert(sizeof(rdl_slice) <= RDL_PAGE, "the slice begins with one page");
+_Static_assert(sizeof(rdl_obituary) == RDL_CACHE_LINE, "one line a rank");
+_Static_assert((RDL_LINES & (RDL_LINES - 1)) == 0, "lines are found by a mask");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+               "a lock that an atomic hides would be private to a process");
+_Static_assert(sizeof(_Atomic uint64_t) == 8 && sizeof(_Atomic uint32_t) == 4,
+               "atomics have the size of what they hold");
+
+/* One number for all of the above; ranks and launcher compare it. Never 0. */
+uint64_t rdl_layout_hash(void);
+
+#endif

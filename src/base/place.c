@@ -1,0 +1,196 @@
+/* Reading a rank's place. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/place.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define START_TIMEOUT_MS 60000
+#define TIMEOUT_MS 300000
+
+/* A whole number and nothing else; *found says whether the variable is there. */
+static rdl_status read_int(rdl_environment environment, const char *name,
+                           int *out, bool *found)
+{
+    const char *text = environment(name);
+    char *end;
+    long value;
+
+    *found = text != NULL && text[0] != 0;
+    if (!*found)
+        return RDL_OK;
+    errno = 0;
+    value = strtol(text, &end, 10);
+    if (errno != 0 || *end != 0 || end == text || value < INT32_MIN ||
+        value > INT32_MAX)
+        return rdl_fail(RDL_INVALID, "%s='%.64s' is not a whole number", name,
+                        text);
+    *out = (int)value;
+    return RDL_OK;
+}
+
+static rdl_status read_seconds(rdl_environment environment, const char *name,
+                               int64_t option_ms, int64_t fallback_ms,
+                               int64_t *out)
+{
+    const char *text = environment(name);
+    char *end;
+    double seconds;
+
+    *out = option_ms != 0 ? option_ms : fallback_ms;
+    if (option_ms < 0)
+        return rdl_fail(RDL_INVALID, "a limit of %" PRId64 " ms is negative",
+                        option_ms);
+    if (option_ms != 0 || text == NULL || text[0] == 0)
+        return RDL_OK;
+    seconds = strtod(text, &end);
+    if (*end != 0 || end == text || !(seconds > 0) || seconds > 1e9)
+        return rdl_fail(RDL_INVALID,
+                        "%s='%.64s' is not a number of seconds above 0", name,
+                        text);
+    *out = (int64_t)ceil(seconds * 1000);
+    return RDL_OK;
+}
+
+static rdl_status check_numbers(const rdl_place *place, const char *rank_name,
+                                const char *size_name)
+{
+    if (place->size < 1 || place->size > RDL_MAX_RANKS)
+        return rdl_fail(RDL_INVALID, "%s %d is outside 1..%d", size_name,
+                        place->size, RDL_MAX_RANKS);
+    if (place->rank < 0 || place->rank >= place->size)
+        return rdl_fail(RDL_INVALID, "%s %d is outside 0..%d (%s is %d)",
+                        rank_name, place->rank, place->size - 1, size_name,
+                        place->size);
+    return RDL_OK;
+}
+
+/* Both or neither; *found says which. */
+static rdl_status read_pair(rdl_environment environment, const char *rank_name,
+                            const char *size_name, rdl_place *place,
+                            bool *found)
+{
+    bool rank, size;
+
+    RDL_TRY(read_int(environment, rank_name, &place->rank, &rank));
+    RDL_TRY(read_int(environment, size_name, &place->size, &size));
+    *found = rank && size;
+    if (rank != size)
+        return rdl_fail(RDL_INVALID, "%s is set and %s is not",
+                        rank ? rank_name : size_name,
+                        rank ? size_name : rank_name);
+    return *found ? check_numbers(place, rank_name, size_name) : RDL_OK;
+}
+
+static rdl_status from_raddle_run(rdl_environment environment, rdl_place *place,
+                                  bool *found)
+{
+    bool pair;
+
+    RDL_TRY(read_int(environment, "RADDLE_FD", &place->fd, found));
+    if (!*found) {
+        place->fd = -1;
+        return RDL_OK;
+    }
+    if (place->fd < 0)
+        return rdl_fail(RDL_INVALID, "RADDLE_FD=%d is no descriptor", place->fd);
+    RDL_TRY(read_pair(environment, "RADDLE_RANK", "RADDLE_WORLD_SIZE", place,
+                      &pair));
+    return pair ? RDL_OK
+                : rdl_fail(RDL_INVALID, "RADDLE_FD is set and RADDLE_RANK and "
+                                        "RADDLE_WORLD_SIZE are not");
+}
+
+static void name_job(rdl_place *place, uint64_t hash)
+{
+    place->job = hash;
+    snprintf(place->name, sizeof place->name, "raddle-%u-%016" PRIx64,
+             (unsigned)geteuid(), hash);
+}
+
+static rdl_status from_torchrun(rdl_environment environment, rdl_place *place,
+                                bool *found)
+{
+    static const char *const names[] = { "RADDLE_JOB", "MASTER_ADDR",
+                                         "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+                                         "TORCHELASTIC_RESTART_COUNT" };
+    uint64_t hash = 1;
+    bool local;
+    int here;
+
+    RDL_TRY(read_pair(environment, "RANK", "WORLD_SIZE", place, found));
+    if (!*found)
+        return RDL_OK;
+    RDL_TRY(read_int(environment, "LOCAL_WORLD_SIZE", &here, &local));
+    if (local && here != place->size)
+        return rdl_fail(RDL_UNSUPPORTED,
+                        "the world has %d ranks and %d of them are on this host "
+                        "(LOCAL_WORLD_SIZE): this version joins ranks of one "
+                        "host only",
+                        place->size, here);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = environment(names[i]);
+
+        hash = rdl_hash_bytes(hash, value ? value : "", value ? strlen(value) : 0);
+    }
+    name_job(place, hash);
+    return RDL_OK;
+}
+
+static rdl_status from_environment(rdl_environment environment, rdl_place *place)
+{
+    bool found;
+
+    RDL_TRY(from_raddle_run(environment, place, &found));
+    if (!found)
+        RDL_TRY(from_torchrun(environment, place, &found));
+    if (!found) {
+        place->rank = 0;
+        place->size = 1;
+    }
+    return RDL_OK;
+}
+
+static rdl_status from_options(const rdl_world_options *options,
+                               rdl_place *place)
+{
+    uint64_t hash = 2;
+
+    place->rank = options->rank;
+    place->size = options->size;
+    RDL_TRY(check_numbers(place, "rank", "size"));
+    if (options->job != NULL && options->job[0] != 0)
+        hash = rdl_hash_bytes(hash, options->job, strlen(options->job));
+    else if (options->host != NULL)
+        hash = rdl_hash_add(rdl_hash_add(hash, (uint64_t)getpid()),
+                            (uint64_t)(uintptr_t)options->host);
+    else
+        hash = rdl_hash_bytes(hash, "raddle", 6);
+    name_job(place, hash);
+    return RDL_OK;
+}
+
+rdl_status rdl_place_read(const rdl_world_options *options,
+                          rdl_environment environment, rdl_place *out)
+{
+    static const rdl_world_options none = { 0 };
+    rdl_place place = { .fd = -1 };
+
+    if (options == NULL)
+        options = &none;
+    RDL_TRY(options->size != 0 ? from_options(options, &place)
+                               : from_environment(environment, &place));
+    RDL_TRY(read_seconds(environment, "RADDLE_START_TIMEOUT",
+                         options->start_timeout_ms, START_TIMEOUT_MS,
+                         &place.start_timeout_ms));
+    RDL_TRY(read_seconds(environment, "RADDLE_TIMEOUT", options->timeout_ms,
+                         TIMEOUT_MS, &place.timeout_ms));
+    *out = place;
+    return RDL_OK;
+}

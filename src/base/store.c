@@ -1,0 +1,252 @@
+/* Meeting at an abstract socket, or through the launcher's. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/store.h"
+
+#include "base/fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <raddle/version.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MS INT64_C(1000000)
+
+static rdl_hello make_hello(const rdl_place *place, const rdl_process *self)
+{
+    rdl_hello hello = { .magic = RDL_MAGIC,
+                        .layout = rdl_layout_hash(),
+                        .job = place->job,
+                        .size = (uint32_t)place->size,
+                        .rank = (uint32_t)place->rank,
+                        .started = self->started,
+                        .pid_namespace = self->pid_namespace,
+                        .pid = self->pid };
+
+    snprintf(hello.version, sizeof hello.version, "%s", RDL_VERSION);
+    return hello;
+}
+
+/* Says hello on socket and takes the arena. RDL_PEER: nobody is there any more. */
+static rdl_status ask(int socket, const rdl_place *place, rdl_deadline deadline,
+                      int *out)
+{
+    rdl_process self;
+    rdl_hello hello;
+    rdl_answer answer;
+    int fd = -1;
+
+    RDL_TRY(rdl_process_self(&self));
+    hello = make_hello(place, &self);
+    RDL_TRY(rdl_message_check_user(socket));
+    RDL_TRY(rdl_message_send(socket, &hello, sizeof hello, -1));
+    RDL_TRY(rdl_message_receive(socket, &answer, sizeof answer, &fd, deadline));
+    if (rdl_answer_check(&answer) != RDL_OK || answer.status != RDL_OK ||
+        fd < 0) {
+        if (fd >= 0)
+            close(fd);
+        RDL_TRY(rdl_answer_check(&answer));
+        if (answer.status == RDL_OK)
+            return rdl_fail(RDL_FORMAT, "the rendezvous sent no arena");
+        return rdl_fail((rdl_status)answer.status, "%s", answer.text);
+    }
+    *out = fd;
+    return RDL_OK;
+}
+
+static rdl_status ask_launcher(const rdl_place *place, rdl_deadline deadline,
+                               int *fd)
+{
+    int domain = 0;
+    socklen_t length = sizeof domain;
+    rdl_status st;
+
+    if (getsockopt(place->fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 ||
+        domain != AF_UNIX)
+        return rdl_fail(RDL_INVALID,
+                        "RADDLE_FD=%d is not the launcher's socket; was it "
+                        "closed before the program started?",
+                        place->fd);
+    st = ask(place->fd, place, deadline, fd);
+    return st == RDL_PEER
+               ? rdl_fail(RDL_PEER, "the launcher is gone (RADDLE_FD=%d)",
+                          place->fd)
+               : st;
+}
+
+/* --- without a launcher ---------------------------------------------------- */
+
+static socklen_t make_address(const rdl_place *place, struct sockaddr_un *address)
+{
+    size_t n = strlen(place->name);
+
+    *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    memcpy(address->sun_path + 1, place->name, n);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+}
+
+static rdl_status make_socket(int *out)
+{
+    int fd = -1;
+
+    if (!rdl_fault_os())
+        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return rdl_fail_errno(errno, "no socket for the rendezvous");
+    *out = fd;
+    return RDL_OK;
+}
+
+/* Becomes the keeper of the roster, with ourselves on it. */
+static rdl_status keep(rdl_store *store, const rdl_place *place, int *out)
+{
+    rdl_process self;
+    rdl_hello hello;
+    rdl_status st;
+    int fd;
+
+    RDL_TRY(rdl_process_self(&self));
+    RDL_TRY(rdl_roster_init(&store->roster, place->size));
+    hello = make_hello(place, &self);
+    st = rdl_roster_admit(&store->roster, &hello);
+    if (st == RDL_OK) {
+        fd = rdl_fault_os()
+                 ? -1
+                 : fcntl(store->roster.arena.fd, F_DUPFD_CLOEXEC, 0);
+        if (fd >= 0) {
+            *out = fd;
+            return RDL_OK;
+        }
+        st = rdl_fail_errno(errno, "cannot keep the arena");
+    }
+    rdl_roster_fini(&store->roster);
+    return st;
+}
+
+/* RDL_AGAIN: somebody else holds the name. */
+static rdl_status try_to_keep(rdl_store *store, const rdl_place *place, int *out)
+{
+    struct sockaddr_un address;
+    socklen_t length = make_address(place, &address);
+    rdl_status st;
+    int fd;
+
+    RDL_TRY(make_socket(&fd));
+    if (rdl_fault_os() ||
+        bind(fd, (struct sockaddr *)&address, length) != 0) {
+        st = errno == EADDRINUSE
+                 ? RDL_AGAIN
+                 : rdl_fail_errno(errno, "cannot bind the rendezvous");
+        close(fd);
+        return st;
+    }
+    /* The roster first: whoever connects is answered. */
+    st = keep(store, place, out);
+    if (st == RDL_OK && (rdl_fault_os() || listen(fd, RDL_MAX_RANKS) != 0)) {
+        st = rdl_fail_errno(errno, "cannot listen at the rendezvous");
+        close(*out);
+        rdl_roster_fini(&store->roster);
+    }
+    if (st == RDL_OK)
+        store->listener = fd;
+    else
+        close(fd);
+    return st;
+}
+
+/* RDL_AGAIN: nobody is there, or not yet, or no longer. */
+static rdl_status try_to_ask(const rdl_place *place, rdl_deadline deadline,
+                             int *out)
+{
+    struct sockaddr_un address;
+    socklen_t length = make_address(place, &address);
+    rdl_status st;
+    int fd, error;
+
+    RDL_TRY(make_socket(&fd));
+    error = rdl_fault_os() ||
+                    connect(fd, (struct sockaddr *)&address, length) != 0
+                ? errno
+                : 0;
+    if (error == 0) {
+        st = ask(fd, place, deadline, out);
+        if (st == RDL_PEER)
+            st = RDL_AGAIN;
+    } else if (error == ECONNREFUSED || error == EAGAIN || error == ENOENT ||
+               error == EINTR) {
+        st = RDL_AGAIN;
+    } else {
+        st = rdl_fail_errno(error, "cannot connect to the rendezvous");
+    }
+    close(fd);
+    return st;
+}
+
+rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
+                          rdl_deadline deadline, int *fd)
+{
+    store->listener = -1;
+    if (place->fd >= 0)
+        return ask_launcher(place, deadline, fd);
+    for (;;) {
+        rdl_status st = try_to_keep(store, place, fd);
+
+        if (st == RDL_AGAIN)
+            st = try_to_ask(place, deadline, fd);
+        if (st != RDL_AGAIN)
+            return st;
+        if (rdl_deadline_passed(deadline))
+            return rdl_fail(RDL_TIMEOUT, "rank %d of %d found nobody to answer "
+                            "at the rendezvous %s", place->rank, place->size,
+                            place->name);
+        rdl_sleep(MS / 2);
+    }
+}
+
+/* --- keeping --------------------------------------------------------------- */
+
+static void answer_one(rdl_store *store, int socket)
+{
+    rdl_hello hello;
+    int fd = -1;
+    rdl_status st = rdl_message_check_user(socket);
+
+    if (st == RDL_OK)
+        st = rdl_message_receive(socket, &hello, sizeof hello, &fd,
+                                 rdl_deadline_after_ms(1000));
+    if (fd >= 0)
+        close(fd);
+    if (st == RDL_OK)
+        st = rdl_roster_answer(&store->roster, &hello, socket);
+    else
+        st = rdl_roster_refuse(socket, st);
+    (void)st; /* who does not take our answer is not there any more */
+}
+
+void rdl_store_serve(rdl_store *store, rdl_time most)
+{
+    struct pollfd p = { .fd = store->listener, .events = POLLIN };
+    int socket;
+
+    if (store->listener < 0) {
+        rdl_sleep(most);
+        return;
+    }
+    if (poll(&p, 1, (int)((most + MS - 1) / MS)) <= 0)
+        return;
+    while ((socket = accept4(store->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        answer_one(store, socket);
+        close(socket);
+    }
+}
+
+void rdl_store_close(rdl_store *store)
+{
+    if (store->listener < 0)
+        return;
+    close(store->listener);
+    rdl_roster_fini(&store->roster);
+}

@@ -1,0 +1,41 @@
+/* The inside of a host: one mapping of each arena for all ranks of a process, and
+ * the mark that tells a forked child from its parent. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RDL_COMM_HOST_H
+#define RDL_COMM_HOST_H
+
+#include "base/arena.h"
+#include "base/os.h"
+
+#include <pthread.h>
+#include <raddle/host.h>
+
+typedef struct rdl_mapping {
+    rdl_arena arena;
+    int users; /* under the host's lock */
+    struct rdl_mapping *next;
+} rdl_mapping;
+
+struct rdl_host {
+    pthread_mutex_t lock; /* protects users and mappings */
+    int users;            /* the creator and each open world */
+    rdl_mapping *mappings;
+    size_t staging_bytes;
+    int groups;
+    rdl_fork_mark *mark;
+};
+
+void rdl_host_hold(rdl_host *host);
+void rdl_host_release(rdl_host *host);
+
+/* The mapping of the arena behind fd, which it takes in any case: a rank of this
+ * process may have mapped it already. */
+rdl_status rdl_host_map(rdl_host *host, int fd, rdl_mapping **out);
+void rdl_host_unmap(rdl_host *host, rdl_mapping *mapping);
+
+/* For a forked child, which has one thread and did not inherit the arena: no lock
+ * is taken, nothing is unmapped. */
+void rdl_host_forget(rdl_host *host, rdl_mapping *mapping);
+void rdl_host_free(rdl_host *host);
+
+#endif

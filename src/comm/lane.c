@@ -1,0 +1,383 @@
+/* Publishing on a lane, and seeing that the others have. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/lane.h"
+
+#include "base/bell.h"
+#include "base/memory.h"
+#include "base/ranks.h"
+#include "comm/world.h"
+
+#include <sched.h>
+#include <string.h>
+
+static rdl_status make_peers(rdl_lane *lane)
+{
+    const rdl_comm *comm = lane->comm;
+    rdl_peer *peers = rdl_calloc((size_t)comm->size, sizeof *peers);
+
+    if (peers == NULL)
+        return rdl_fail(RDL_NO_MEMORY, "no memory for %d peers", comm->size);
+    for (int i = 0; i < comm->size; i++) {
+        peers[i].rank = comm->ranks[i];
+        peers[i].slice = rdl_arena_slice(&lane->world->mapping->arena,
+                                         comm->ranks[i]);
+    }
+    lane->peers = peers;
+    return RDL_OK;
+}
+
+rdl_status rdl_lane_prepare(rdl_lane *lane)
+{
+    rdl_peer *me;
+
+    if (lane->peers == NULL)
+        RDL_TRY(make_peers(lane));
+    if (lane->mine.slot != NULL)
+        return RDL_OK;
+    RDL_TRY(rdl_registry_give_slot(lane->world, lane));
+    me = &lane->peers[lane->comm->me];
+    me->slot = lane->mine.slot;
+    me->tag = lane->mine.tag;
+    return RDL_OK;
+}
+
+unsigned char *rdl_lane_payload(rdl_lane *lane)
+{
+    return rdl_slot_line(lane->mine.slot, lane->sequence + 1)->payload;
+}
+
+const unsigned char *rdl_lane_peer_payload(const rdl_lane *lane, int peer)
+{
+    return rdl_slot_line(lane->peers[peer].slot, lane->sequence)->payload;
+}
+
+unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
+                                     uint64_t offset)
+{
+    return (unsigned char *)lane->peers[peer].slice + offset;
+}
+
+static void ring_peers(rdl_lane *lane)
+{
+    for (int i = 0; i < lane->comm->size; i++)
+        if (i != lane->comm->me)
+            rdl_bell_ring(lane->peers[i].slice);
+}
+
+void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
+                      const rdl_description *description)
+{
+    rdl_slot *slot = lane->mine.slot;
+    uint64_t sequence = ++lane->sequence;
+
+    rdl_slot_line(slot, sequence)->fingerprint = fingerprint;
+    *rdl_slot_description(slot, sequence) = *description;
+    rdl_slot_publish(slot, lane->mine.tag, sequence);
+    ring_peers(lane);
+}
+
+void rdl_lane_pass(rdl_lane *lane)
+{
+    /* Pairs with the acquire in comm/registry.c. */
+    atomic_store_explicit(&lane->mine.slot->passed, lane->sequence,
+                          memory_order_release);
+}
+
+bool rdl_lane_arrived(rdl_lane *lane, int peer)
+{
+    rdl_peer *p = &lane->peers[peer];
+
+    if (p->slot != NULL) {
+        uint64_t word = atomic_load_explicit(
+            &rdl_slot_line(p->slot, lane->sequence)->word, RDL_ARRIVED_ORDER);
+
+        if (word == rdl_slot_word(p->tag, lane->sequence))
+            return true;
+        if (word >> RDL_SEQUENCE_BITS == p->tag)
+            return false;
+    }
+    /* Not known, or no longer this lane's: its table knows. */
+    p->slot = rdl_table_find(p->slice, lane->key, &p->tag);
+    return p->slot != NULL && rdl_slot_arrived(p->slot, p->tag, lane->sequence);
+}
+
+/* --- failing --------------------------------------------------------------- */
+
+void rdl_lane_text(const rdl_lane *lane, char *buffer, size_t bytes)
+{
+    rdl_text text = { buffer, bytes };
+
+    if (lane->index == 0)
+        rdl_text_add(&text, "the world [");
+    else if (lane->name[0] == 0)
+        rdl_text_add(&text, "group [");
+    else
+        rdl_text_add(&text, "group '%s' [", lane->name);
+    rdl_text_add_ranks(&text, lane->comm->ranks, lane->comm->size);
+    rdl_text_add(&text, "]");
+}
+
+rdl_status rdl_lane_state(rdl_lane *lane)
+{
+    if (lane->failure == RDL_OK)
+        return RDL_OK;
+    lane->reported = true;
+    return rdl_fail(lane->failure, "%s",
+                    lane->cause ? lane->cause
+                                : "the group has failed before; there was no "
+                                  "memory to note how");
+}
+
+/* Sequentially consistent for the bells. */
+static void publish_failure(rdl_lane *lane)
+{
+    rdl_slot *slot = lane->mine.slot;
+
+    if (lane->cause != NULL)
+        atomic_store_explicit(&slot->cause_text,
+                              rdl_shelf_put_text(&lane->world->shelf,
+                                                 lane->cause,
+                                                 strlen(lane->cause)),
+                              memory_order_relaxed);
+    /* Pairs with the acquire in rdl_slot_cause. */
+    atomic_store_explicit(&slot->cause, (uint32_t)lane->failure,
+                          memory_order_seq_cst);
+    RDL_FENCE(memory_order_release);
+    ring_peers(lane);
+}
+
+rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
+{
+    if (lane->failure == RDL_OK) {
+        lane->failure = status;
+        lane->cause = rdl_copy_text(rdl_error_detail(),
+                                    strlen(rdl_error_detail()));
+        publish_failure(lane);
+    }
+    return rdl_lane_state(lane);
+}
+
+/* Makes what peer reports this lane's failure. */
+static rdl_status adopt(rdl_lane *lane, int peer, uint32_t cause)
+{
+    const rdl_peer *p = &lane->peers[peer];
+    char text[RDL_SENTENCE];
+    size_t n = rdl_slice_read_text(
+        p->slice,
+        atomic_load_explicit(&p->slot->cause_text, memory_order_relaxed), text,
+        sizeof text - 1);
+    rdl_status status = cause <= RDL_BUG ? (rdl_status)cause : RDL_BUG;
+
+    text[n] = 0;
+    if (n > 0)
+        rdl_fail(status, "%s", text);
+    else
+        rdl_fail(status, "rank %d reports %s", p->rank, rdl_status_name(status));
+    return rdl_lane_fail(lane, status);
+}
+
+rdl_status rdl_lane_check_peer(rdl_lane *lane, int peer)
+{
+    uint32_t cause = rdl_slot_cause(lane->peers[peer].slot);
+
+    return cause == 0 ? RDL_OK : adopt(lane, peer, cause);
+}
+
+/* --- looking around while waiting ------------------------------------------ */
+
+/* "all_reduce #3 on the world [0,1]: " and the rest; the lane has failed. */
+static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
+                            rdl_status status, const char *what)
+{
+    char group[RDL_LANE_TEXT];
+
+    rdl_lane_text(lane, group, sizeof group);
+    rdl_fail(status, "%s #%llu on %s: %s", limit->operation,
+             (unsigned long long)lane->number, group, what);
+    return rdl_lane_fail(lane, status);
+}
+
+/* Whether the peer is gone, and how. */
+static bool is_gone(const rdl_world *world, const rdl_peer *p, char *text,
+                    size_t bytes)
+{
+    const rdl_obituary *o = &world->mapping->arena.header->obituaries[p->rank];
+    const rdl_slice *slice = p->slice;
+    rdl_process process = { slice->pid, slice->started, slice->pid_namespace };
+
+    /* Each pairs with the store of who wrote the text. */
+    switch (atomic_load_explicit(&slice->state, memory_order_seq_cst)) {
+    case RDL_SLICE_LEFT:
+        snprintf(text, bytes, "rank %d closed its world", p->rank);
+        return true;
+    case RDL_SLICE_FAILED:
+        snprintf(text, bytes, "rank %d gave up: %s", p->rank, slice->reason);
+        return true;
+    default:
+        break;
+    }
+    if (atomic_load_explicit(&o->gone, memory_order_seq_cst) != 0) {
+        snprintf(text, bytes, "rank %d is gone: %s", p->rank, o->text);
+        return true;
+    }
+    snprintf(text, bytes, "rank %d is gone: its process %u ended without "
+             "closing its world", p->rank, slice->pid);
+    return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
+}
+
+/* Whether waiting for peer still makes sense. A peer's failure is looked for
+ * among all members, a death only in the one we wait for: what a dead rank had
+ * published still counts, so that all survivors fail at the same operation. */
+static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
+{
+    char what[RDL_SENTENCE / 2];
+
+    for (int i = 0; i < lane->comm->size; i++) {
+        rdl_peer *p = &lane->peers[i];
+
+        if (i == lane->comm->me)
+            continue;
+        if (p->slot == NULL)
+            p->slot = rdl_table_find(p->slice, lane->key, &p->tag);
+        if (p->slot != NULL && atomic_load_explicit(&p->slot->tag,
+                                                    memory_order_acquire) == p->tag)
+            RDL_TRY(rdl_lane_check_peer(lane, i));
+    }
+    if (!is_gone(lane->world, &lane->peers[peer], what, sizeof what) ||
+        rdl_lane_arrived(lane, peer))
+        return RDL_OK;
+    return fail_call(lane, limit, RDL_PEER, what);
+}
+
+/* What else the peer has open under this lane's name: a list that differs is the
+ * usual reason for never meeting. */
+static void add_namesakes(const rdl_lane *lane, const rdl_peer *p, rdl_text *text)
+{
+    uint64_t name = atomic_load_explicit(&lane->mine.slot->name,
+                                         memory_order_relaxed);
+    int shown = 0;
+
+    for (uint32_t place = 0; place < RDL_TABLE_PLACES && shown < 2; place++) {
+        unsigned char list[8 + 2 * RDL_MAX_RANKS];
+        rdl_slot *slot = rdl_table_at(p->slice, place);
+        int ranks[RDL_MAX_RANKS];
+        uint32_t counts[2];
+        size_t n;
+
+        if (slot == NULL || atomic_load_explicit(&slot->name,
+                                                 memory_order_relaxed) != name)
+            continue;
+        n = rdl_slice_read_text(p->slice,
+                                atomic_load_explicit(&slot->list_text,
+                                                     memory_order_relaxed),
+                                list, sizeof list);
+        memcpy(counts, list, sizeof counts);
+        if (n < sizeof counts || counts[0] > RDL_MAX_RANKS ||
+            n < sizeof counts + 2 * counts[0])
+            continue;
+        for (uint32_t i = 0; i < counts[0]; i++) {
+            uint16_t rank;
+
+            memcpy(&rank, list + sizeof counts + 2 * i, sizeof rank);
+            ranks[i] = rank;
+        }
+        rdl_text_add(text, shown++ ? " and [" : ", but it has opened '%s' as [",
+                     lane->name);
+        rdl_text_add_ranks(text, ranks, (int)counts[0]);
+        rdl_text_add(text, "]");
+    }
+}
+
+static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
+{
+    char what[RDL_SENTENCE / 2];
+    rdl_text text = { what, sizeof what };
+    int missing[RDL_MAX_RANKS], n = 0;
+
+    for (int i = 0; i < lane->comm->size; i++)
+        if (i != lane->comm->me && !rdl_lane_arrived(lane, i))
+            missing[n++] = lane->comm->ranks[i];
+    if (n == 0) /* it came in this very moment */
+        missing[n++] = lane->comm->ranks[peer];
+    rdl_text_add(&text, "timed out after %.3g s, waiting for ",
+                 (double)limit->timeout_ms / 1000);
+    rdl_text_add_these_ranks(&text, missing, n);
+    if (lane->peers[peer].slot == NULL) {
+        rdl_text_add(&text, "; rank %d has not opened this group",
+                     lane->comm->ranks[peer]);
+        add_namesakes(lane, &lane->peers[peer], &text);
+    }
+    return fail_call(lane, limit, RDL_TIMEOUT, what);
+}
+
+/* --- waiting --------------------------------------------------------------- */
+
+#define SLEEP_MOST INT64_C(20000000) /* then look around again */
+
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/* Without a system call, as long as that can pay. */
+static bool spin(rdl_lane *lane, int peer)
+{
+    rdl_time end;
+
+    if (lane->world->patience.spin == 0)
+        return false;
+    end = rdl_now() + lane->world->patience.spin;
+    do
+        for (int i = 0; i < 64; i++) {
+            if (rdl_lane_arrived(lane, peer))
+                return true;
+            relax();
+        }
+    while (rdl_now() < end);
+    return false;
+}
+
+static bool yield(rdl_lane *lane, int peer)
+{
+    for (int i = 0; i < lane->world->patience.yields; i++) {
+        sched_yield();
+        if (rdl_lane_arrived(lane, peer))
+            return true;
+    }
+    return false;
+}
+
+/* One announced look, and one sleep if there was nothing to see. */
+static rdl_status doze(rdl_lane *lane, int peer, const rdl_limit *limit,
+                       bool *arrived)
+{
+    rdl_slice *mine = lane->world->shelf.slice;
+    uint32_t bell = rdl_bell_announce(mine);
+    rdl_status st = RDL_OK;
+
+    *arrived = rdl_lane_arrived(lane, peer);
+    if (!*arrived)
+        st = look_around(lane, peer, limit);
+    if (!*arrived && st == RDL_OK && rdl_deadline_passed(limit->deadline))
+        st = time_out(lane, peer, limit);
+    if (!*arrived && st == RDL_OK)
+        rdl_bell_sleep(mine, bell, rdl_deadline_left(limit->deadline, SLEEP_MOST));
+    rdl_bell_withdraw(mine);
+    return st;
+}
+
+rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit)
+{
+    bool arrived = rdl_lane_arrived(lane, peer) || spin(lane, peer) ||
+                   yield(lane, peer);
+
+    if (!arrived && limit->deadline == 0)
+        limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
+    while (!arrived)
+        RDL_TRY(doze(lane, peer, limit, &arrived));
+    return RDL_OK;
+}

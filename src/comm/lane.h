@@ -1,0 +1,115 @@
+/* Lanes: one ordered queue of operations over one list of ranks, and what this
+ * rank knows of the others on it.
+ *
+ * A lane's memory stays a lane as long as its world lives, so that a stale handle
+ * can be looked at; its generation says whether the handle still means it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RDL_COMM_LANE_H
+#define RDL_COMM_LANE_H
+
+#include "base/hash.h"
+#include "base/slice.h"
+#include "base/slot.h"
+#include "base/status.h"
+#include "base/time.h"
+
+#include <pthread.h>
+#include <raddle/world.h>
+#include <stdbool.h>
+
+/* One ordered list of ranks, shared by its lanes. Does not change. */
+typedef struct rdl_comm {
+    rdl_key key;
+    uint32_t lanes; /* that refer to it; under the world's lock */
+    int size;
+    int me; /* group rank, -1: not a member */
+    int ranks[];
+} rdl_comm;
+
+/* Another member (or this one), as far as known. */
+typedef struct rdl_peer {
+    rdl_slice *slice;
+    rdl_slot *slot; /* NULL: not found yet */
+    uint32_t tag;
+    int rank; /* in the world */
+    uint64_t offered; /* where its staging for the present call lies */
+} rdl_peer;
+
+typedef struct rdl_lane rdl_lane;
+struct rdl_lane {
+    rdl_world *world;
+    pthread_mutex_t lock; /* the drive lock: held through an operation */
+    _Atomic uint32_t generation; /* changes under both locks */
+
+    /* The registry's (comm/registry.c), under the world's lock. */
+    uint32_t index;
+    uint32_t openings; /* 0: free or dormant */
+    rdl_key key;
+    rdl_comm *comm; /* does not change while open */
+    char *name;     /* likewise; "" is the default lane */
+    rdl_lane *next; /* free or dormant ones */
+    rdl_lane *previous;
+
+    /* Under the drive lock. */
+    rdl_slot_ref mine; /* slot NULL: not used yet */
+    uint64_t sequence; /* the last phase published */
+    uint64_t number;   /* of calls */
+    rdl_peer *peers;
+    rdl_status failure;
+    bool reported;
+    char *cause; /* the failure's sentence; NULL: no memory for it */
+};
+
+/* Makes sure that this rank's slot and peers are there. The caller holds the
+ * drive lock. */
+rdl_status rdl_lane_prepare(rdl_lane *lane);
+
+/* The payload of the next phase's line, to be filled. */
+unsigned char *rdl_lane_payload(rdl_lane *lane);
+
+/* The peer's payload of the present phase, which has arrived. */
+const unsigned char *rdl_lane_peer_payload(const rdl_lane *lane, int peer);
+
+/* At that offset of the peer's slice (or one's own). */
+unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
+                                     uint64_t offset);
+
+/* Publishes the next phase and wakes who sleeps for it. */
+void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
+                      const rdl_description *description);
+
+/* Whether peer's line of the present phase is there; never waits. */
+bool rdl_lane_arrived(rdl_lane *lane, int peer);
+
+/* An operation's limit, and its name for sentences: "all_reduce". The clock is
+ * asked only by who has to sleep. */
+typedef struct rdl_limit {
+    rdl_deadline deadline; /* 0: not set yet */
+    int64_t timeout_ms;
+    const char *operation;
+} rdl_limit;
+
+/* Waits for it. RDL_TIMEOUT, RDL_PEER and what a peer reports are failures of the
+ * lane, already noted. */
+rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit);
+
+/* Notes the lane's first failure, with the thread's sentence; peers see it.
+ * Returns the first failure and sets its sentence. */
+rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status);
+
+/* RDL_OK, or the first failure with its sentence. */
+rdl_status rdl_lane_state(rdl_lane *lane);
+
+/* RDL_OK: what was read from the peer's staging up to now is good. Else its
+ * failure, which is now the lane's. */
+rdl_status rdl_lane_check_peer(rdl_lane *lane, int peer);
+
+/* The readings of every phase up to the present one are done. */
+void rdl_lane_pass(rdl_lane *lane);
+
+#define RDL_LANE_TEXT 256
+
+/* "group 'dp' [0,1,2,3]", "the world [0-63]" */
+void rdl_lane_text(const rdl_lane *lane, char *text, size_t bytes);
+
+#endif

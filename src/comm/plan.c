@@ -1,0 +1,350 @@
+/* The algorithms. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/plan.h"
+
+#include "base/layout.h"
+#include "base/status.h"
+
+/* Above this, every rank reducing everything costs more than a second phase
+ * (measured by the prototype on two cores for 2, 4 and 8 ranks). */
+static size_t one_shot_most(int size)
+{
+    return size == 2 ? 65536 : size <= 4 ? 16384 : 8192;
+}
+
+/* Windows begin on cache lines and pieces are whole ones, so that elements are
+ * never split and never straddle: 64 is a multiple of every element's size. */
+static size_t round_up(size_t bytes)
+{
+    return (bytes + RDL_CACHE_LINE - 1) / RDL_CACHE_LINE * RDL_CACHE_LINE;
+}
+
+static size_t round_down(size_t bytes)
+{
+    return bytes / RDL_CACHE_LINE * RDL_CACHE_LINE;
+}
+
+const char *rdl_operation_name(rdl_operation operation)
+{
+    static const char *const names[] = {
+#define X(name, text) [RDL_OP_##name] = #text,
+        RDL_OPERATION_MAP(X)
+#undef X
+    };
+
+    return operation < sizeof names / sizeof *names ? names[operation] : "?";
+}
+
+static bool has_blocks(const rdl_shape *shape)
+{
+    return shape->operation == RDL_OP_REDUCE_SCATTER ||
+           shape->operation == RDL_OP_ALL_TO_ALL;
+}
+
+/* What one rank hands over in all. */
+static size_t input_bytes(const rdl_shape *shape)
+{
+    return has_blocks(shape) ? shape->bytes * (size_t)shape->size : shape->bytes;
+}
+
+bool rdl_plan_fits_line(const rdl_shape *shape)
+{
+    return shape->operation == RDL_OP_BARRIER ||
+           input_bytes(shape) <= RDL_INLINE;
+}
+
+static bool wants_two_phases(const rdl_shape *shape)
+{
+    return shape->operation == RDL_OP_ALL_REDUCE &&
+           shape->bytes > one_shot_most(shape->size);
+}
+
+/* Bytes of a slice when size ranks share a piece. */
+static size_t slice_of(size_t piece, int size)
+{
+    return round_up((piece + (size_t)size - 1) / (size_t)size);
+}
+
+size_t rdl_plan_wish(const rdl_shape *shape)
+{
+    size_t blocks = has_blocks(shape) ? (size_t)shape->size : 1;
+    size_t piece = round_up(shape->bytes);
+
+    if (wants_two_phases(shape))
+        return piece + slice_of(piece, shape->size);
+    return piece * blocks;
+}
+
+/* The largest piece whose input and reduced slice fit the window. */
+static size_t two_phase_piece(size_t window, int size)
+{
+    size_t piece = round_down(window / ((size_t)size + 1) * (size_t)size);
+
+    while (piece > 0 && piece + slice_of(piece, size) > window)
+        piece -= RDL_CACHE_LINE;
+    return piece;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t rounds_for(size_t bytes, size_t piece)
+{
+    return bytes == 0 ? 1 : bytes / piece + (bytes % piece != 0);
+}
+
+static void choose(rdl_plan *plan, size_t window)
+{
+    const rdl_shape *s = &plan->shape;
+    size_t whole = round_up(s->bytes);
+
+    if (s->operation == RDL_OP_BARRIER || s->bytes == 0) {
+        plan->algorithm = RDL_EMPTY;
+        plan->in_line = true;
+        plan->piece = RDL_INLINE;
+        return;
+    }
+    plan->in_line = window == 0 || rdl_plan_fits_line(s);
+    if (plan->in_line) {
+        plan->algorithm = has_blocks(s) ? RDL_STREAMED : RDL_ONE_SHOT;
+        plan->piece = RDL_INLINE;
+    } else if (has_blocks(s)) {
+        size_t piece = round_down(window / (size_t)s->size);
+
+        plan->algorithm = piece > 0 ? RDL_BLOCKED : RDL_STREAMED;
+        plan->piece = piece > 0 ? smaller(piece, whole) : round_down(window);
+    } else if (wants_two_phases(s) && two_phase_piece(window, s->size) > 0) {
+        plan->algorithm = RDL_TWO_PHASE;
+        plan->piece = smaller(two_phase_piece(window, s->size), whole);
+        plan->slice = slice_of(plan->piece, s->size);
+    } else {
+        plan->algorithm = RDL_ONE_SHOT;
+        plan->piece = smaller(round_down(window), whole);
+    }
+}
+
+static int takes(const rdl_shape *s)
+{
+    switch (s->operation) {
+    case RDL_OP_ALL_GATHER:
+    case RDL_OP_ALL_TO_ALL:
+        return s->size;
+    default:
+        return 1;
+    }
+}
+
+rdl_plan rdl_plan_make(const rdl_shape *shape, size_t window)
+{
+    rdl_plan plan = { .shape = *shape };
+
+    choose(&plan, window);
+    switch (plan.algorithm) {
+    case RDL_EMPTY:
+        plan.rounds = 1;
+        plan.steps_in_round = 2;
+        break;
+    case RDL_ONE_SHOT:
+        plan.rounds = rounds_for(shape->bytes, plan.piece);
+        plan.steps_in_round = 3 + takes(shape);
+        break;
+    case RDL_STREAMED:
+        plan.rounds = rounds_for(input_bytes(shape), plan.piece);
+        plan.steps_in_round = 3 + takes(shape);
+        break;
+    case RDL_BLOCKED:
+        plan.rounds = rounds_for(shape->bytes, plan.piece);
+        plan.steps_in_round = shape->size + 2 + takes(shape);
+        break;
+    case RDL_TWO_PHASE:
+        plan.rounds = rounds_for(shape->bytes, plan.piece);
+        plan.steps_in_round = 6 + shape->size;
+        break;
+    }
+    plan.steps_at_end = plan.in_line ? 0 : 2;
+    return plan;
+}
+
+uint64_t rdl_plan_steps(const rdl_plan *plan)
+{
+    return plan->rounds * (uint64_t)plan->steps_in_round +
+           (uint64_t)plan->steps_at_end;
+}
+
+uint64_t rdl_plan_round(const rdl_plan *plan, uint64_t i)
+{
+    return i / (uint64_t)plan->steps_in_round;
+}
+
+/* --- the steps ------------------------------------------------------------- */
+
+/* A range before it is cut: in coordinates of a stream of bytes, of which user
+ * offsets are shift away. */
+typedef struct range {
+    size_t at, bytes, low, high;
+    ptrdiff_t shift;
+} range;
+
+/* Sets user and bytes, and moves staged along if the front is cut. */
+static rdl_step cut(rdl_step step, range r)
+{
+    size_t begin = r.at > r.low ? r.at : r.low;
+    size_t end = smaller(r.at + r.bytes, r.high);
+
+    if (begin >= end)
+        return step;
+    step.bytes = end - begin;
+    step.staged += begin - r.at;
+    step.user = (size_t)((ptrdiff_t)begin + r.shift);
+    return step;
+}
+
+static rdl_step publish_or_await(int which)
+{
+    return (rdl_step){ .kind = which == 0 ? RDL_STEP_PUBLISH : RDL_STEP_AWAIT };
+}
+
+/* What is done with a piece of the stream [at, + piece) that everyone published,
+ * in a call whose input is one block. */
+static rdl_step take_piece(const rdl_plan *p, size_t at, int which)
+{
+    const rdl_shape *s = &p->shape;
+    range r = { .at = at, .bytes = p->piece, .high = s->bytes };
+    rdl_step step = { .kind = RDL_STEP_TAKE, .peer = which };
+
+    switch (s->operation) {
+    case RDL_OP_BROADCAST:
+        step.peer = s->root;
+        if (s->me == s->root)
+            r.high = 0;
+        break;
+    case RDL_OP_ALL_GATHER:
+        r.shift = (ptrdiff_t)((size_t)which * s->bytes);
+        break;
+    default:
+        step.kind = RDL_STEP_REDUCE;
+        break;
+    }
+    return cut(step, r);
+}
+
+static rdl_step one_shot(const rdl_plan *p, uint64_t round, int i)
+{
+    const rdl_shape *s = &p->shape;
+    size_t at = (size_t)round * p->piece;
+    range r = { .at = at, .bytes = p->piece, .high = s->bytes };
+
+    if (i == 0) {
+        if (s->operation == RDL_OP_BROADCAST && s->me != s->root)
+            r.high = 0;
+        return cut((rdl_step){ .kind = RDL_STEP_STAGE }, r);
+    }
+    return i < 3 ? publish_or_await(i - 1) : take_piece(p, at, i - 3);
+}
+
+/* The kind of step that consumes my block from member `which`. */
+static rdl_step consume(const rdl_shape *s, int which)
+{
+    return (rdl_step){ .kind = s->operation == RDL_OP_REDUCE_SCATTER
+                                   ? RDL_STEP_REDUCE
+                                   : RDL_STEP_TAKE,
+                       .peer = which };
+}
+
+static rdl_step streamed(const rdl_plan *p, uint64_t round, int i)
+{
+    const rdl_shape *s = &p->shape;
+    size_t at = (size_t)round * p->piece;
+    size_t mine = (size_t)s->me * s->bytes;
+    range all = { .at = at, .bytes = p->piece, .high = input_bytes(s) };
+    range block = { .at = at,
+                    .bytes = p->piece,
+                    .low = mine,
+                    .high = mine + s->bytes,
+                    .shift = -(ptrdiff_t)mine };
+
+    if (i == 0)
+        return cut((rdl_step){ .kind = RDL_STEP_STAGE }, all);
+    if (i < 3)
+        return publish_or_await(i - 1);
+    if (s->operation == RDL_OP_ALL_TO_ALL)
+        block.shift += (ptrdiff_t)((size_t)(i - 3) * s->bytes);
+    return cut(consume(s, i - 3), block);
+}
+
+static rdl_step blocked(const rdl_plan *p, uint64_t round, int i)
+{
+    const rdl_shape *s = &p->shape;
+    range r = { .at = (size_t)round * p->piece,
+                .bytes = p->piece,
+                .high = s->bytes };
+    rdl_step step = { .kind = RDL_STEP_STAGE };
+
+    if (i < s->size) {
+        step.staged = (size_t)i * p->piece;
+        r.shift = (ptrdiff_t)((size_t)i * s->bytes);
+        return cut(step, r);
+    }
+    i -= s->size;
+    if (i < 2)
+        return publish_or_await(i);
+    step = consume(s, i - 2);
+    step.staged = (size_t)s->me * p->piece;
+    if (s->operation == RDL_OP_ALL_TO_ALL)
+        r.shift = (ptrdiff_t)((size_t)(i - 2) * s->bytes);
+    return cut(step, r);
+}
+
+/* Slice `which` of the round's piece. */
+static range slice_range(const rdl_plan *p, uint64_t round, int which)
+{
+    size_t at = (size_t)round * p->piece;
+    size_t begin = smaller((size_t)which * p->slice, p->piece);
+    size_t end = smaller(begin + p->slice, p->piece);
+
+    return (range){ .at = at + begin, .bytes = end - begin,
+                    .high = p->shape.bytes };
+}
+
+static rdl_step two_phase(const rdl_plan *p, uint64_t round, int i)
+{
+    const rdl_shape *s = &p->shape;
+    rdl_step step = { .kind = RDL_STEP_REDUCE };
+
+    if (i < 3)
+        return one_shot(p, round, i);
+    if (i == 3) {
+        step.staged = smaller((size_t)s->me * p->slice, p->piece);
+        step.to_window = true;
+        step.result = p->piece;
+        return cut(step, slice_range(p, round, s->me));
+    }
+    if (i < 6)
+        return publish_or_await(i - 4);
+    step = (rdl_step){ .kind = RDL_STEP_TAKE, .peer = i - 6, .staged = p->piece };
+    return cut(step, slice_range(p, round, i - 6));
+}
+
+rdl_step rdl_plan_step(const rdl_plan *plan, uint64_t i)
+{
+    uint64_t round = rdl_plan_round(plan, i);
+    int in_round = (int)(i % (uint64_t)plan->steps_in_round);
+
+    if (round >= plan->rounds)
+        return publish_or_await(in_round);
+    switch (plan->algorithm) {
+    case RDL_EMPTY:
+        return publish_or_await(in_round);
+    case RDL_ONE_SHOT:
+        return one_shot(plan, round, in_round);
+    case RDL_BLOCKED:
+        return blocked(plan, round, in_round);
+    case RDL_STREAMED:
+        return streamed(plan, round, in_round);
+    case RDL_TWO_PHASE:
+        break;
+    }
+    return two_phase(plan, round, in_round);
+}

@@ -1,0 +1,612 @@
+/* The group registry: from list and name to lane, without a message.
+ *
+ * A lane that is closed keeps its slot and its sequence, dormant, so that opening
+ * it again goes on with the next number; nobody needs to agree on that. Only when
+ * no slot is free is a dormant one given back: once every other member has passed
+ * its last operation, or has no entry for the key (it then passed it too, and
+ * gave its slot back first). What stays is a ghost, the sequence alone. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/memory.h"
+#include "base/ranks.h"
+#include "comm/world.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* --- keys ------------------------------------------------------------------ */
+
+static rdl_key list_key(const int *ranks, int count)
+{
+    rdl_key key = { 3, 4 };
+
+    for (int i = 0; i < count; i++) {
+        key.low = rdl_hash_add(key.low, (uint64_t)ranks[i]);
+        key.high = rdl_hash_add(key.high, (uint64_t)ranks[i]);
+    }
+    return (rdl_key){ key.low, key.high | 2 }; /* never empty or removed */
+}
+
+static rdl_key lane_key(rdl_key list, const char *name)
+{
+    size_t n = strlen(name);
+
+    return (rdl_key){ rdl_hash_bytes(list.low, name, n),
+                      rdl_hash_bytes(list.high, name, n) | 2 };
+}
+
+/* --- communicators --------------------------------------------------------- */
+
+static rdl_comm *find_comm(rdl_world *world, rdl_key key)
+{
+    rdl_pair *pair = rdl_map_get(&world->comms, key);
+
+    return pair ? (rdl_comm *)(uintptr_t)pair->first : NULL;
+}
+
+/* What the account calls a communicator. */
+static uint32_t counts(const rdl_comm *comm)
+{
+    return comm->size > 1 && comm->me >= 0;
+}
+
+static rdl_status make_comm(rdl_world *world, rdl_key key, const int *ranks,
+                            int count, rdl_comm **out)
+{
+    rdl_comm *comm = rdl_calloc(1, sizeof *comm + (size_t)count * sizeof *ranks);
+    rdl_status st;
+
+    if (comm == NULL)
+        return rdl_fail(RDL_NO_MEMORY, "no memory for a list of %d ranks", count);
+    comm->key = key;
+    comm->size = count;
+    comm->me = -1;
+    for (int i = 0; i < count; i++) {
+        comm->ranks[i] = ranks[i];
+        if (ranks[i] == world->rank)
+            comm->me = i;
+    }
+    st = rdl_map_put(&world->comms, key,
+                     (rdl_pair){ (uint64_t)(uintptr_t)comm, 0 });
+    if (st != RDL_OK) {
+        rdl_free(comm);
+        return st;
+    }
+    world->n_comms += counts(comm);
+    *out = comm;
+    return RDL_OK;
+}
+
+static void drop_comm(rdl_world *world, rdl_comm *comm)
+{
+    if (comm == NULL || comm->lanes > 0)
+        return;
+    rdl_map_remove(&world->comms, comm->key);
+    world->n_comms -= counts(comm);
+    rdl_free(comm);
+}
+
+/* --- lanes: memory --------------------------------------------------------- */
+
+static rdl_status add_chunk(rdl_world *world)
+{
+    uint32_t chunk = world->n_lanes / RDL_LANES_IN_CHUNK;
+    rdl_lane *lanes;
+
+    if (chunk == RDL_LANE_CHUNKS)
+        return rdl_fail(RDL_NO_MEMORY, "%d groups are open: no more handles",
+                        RDL_LANE_CHUNKS * RDL_LANES_IN_CHUNK);
+    lanes = rdl_calloc(RDL_LANES_IN_CHUNK, sizeof *lanes);
+    if (lanes == NULL)
+        return rdl_fail(RDL_NO_MEMORY, "no memory for %d groups",
+                        RDL_LANES_IN_CHUNK);
+    for (uint32_t i = RDL_LANES_IN_CHUNK; i-- > 0;) {
+        rdl_lane *lane = &lanes[i];
+
+        lane->world = world;
+        lane->index = world->n_lanes + i;
+        atomic_init(&lane->generation, 1);
+        pthread_mutex_init(&lane->lock, NULL);
+        lane->next = world->free_lanes;
+        world->free_lanes = lane;
+    }
+    world->n_lanes += RDL_LANES_IN_CHUNK;
+    /* Pairs with the acquire in lane_at. */
+    atomic_store_explicit(&world->chunks[chunk], lanes, memory_order_release);
+    return RDL_OK;
+}
+
+static rdl_lane *lane_at(rdl_world *world, uint32_t index)
+{
+    rdl_lane *lanes;
+
+    if (index >= RDL_LANE_CHUNKS * RDL_LANES_IN_CHUNK)
+        return NULL;
+    lanes = atomic_load_explicit(&world->chunks[index / RDL_LANES_IN_CHUNK],
+                                 memory_order_acquire);
+    return lanes ? &lanes[index % RDL_LANES_IN_CHUNK] : NULL;
+}
+
+/* Frees what a lane holds and makes its memory fit for another. */
+static void clear_lane(rdl_world *world, rdl_lane *lane)
+{
+    if (lane->comm != NULL) {
+        lane->comm->lanes--;
+        drop_comm(world, lane->comm);
+    }
+    rdl_free(lane->name);
+    rdl_free(lane->peers);
+    rdl_free(lane->cause);
+    lane->comm = NULL;
+    lane->name = NULL;
+    lane->peers = NULL;
+    lane->cause = NULL;
+    lane->mine = (rdl_slot_ref){ 0 };
+    lane->sequence = 0;
+    lane->number = 0;
+    lane->failure = RDL_OK;
+    lane->reported = false;
+    lane->next = world->free_lanes;
+    world->free_lanes = lane;
+}
+
+/* --- dormant lanes --------------------------------------------------------- */
+
+static void fall_asleep(rdl_world *world, rdl_lane *lane)
+{
+    lane->next = NULL;
+    lane->previous = world->dormant_last;
+    if (world->dormant_last != NULL)
+        world->dormant_last->next = lane;
+    else
+        world->dormant_first = lane;
+    world->dormant_last = lane;
+}
+
+static void wake_up(rdl_world *world, rdl_lane *lane)
+{
+    if (lane->previous != NULL)
+        lane->previous->next = lane->next;
+    else
+        world->dormant_first = lane->next;
+    if (lane->next != NULL)
+        lane->next->previous = lane->previous;
+    else
+        world->dormant_last = lane->previous;
+    lane->next = lane->previous = NULL;
+}
+
+/* Whether the other member no longer needs what our slot says. */
+static bool has_passed(const rdl_lane *lane, int member)
+{
+    rdl_slice *slice = rdl_arena_slice(&lane->world->mapping->arena,
+                                       lane->comm->ranks[member]);
+    uint32_t tag;
+    rdl_slot *slot = rdl_table_find(slice, lane->key, &tag);
+
+    /* Pairs with the release at the end of each operation. A slot given back in
+     * this very moment reads 0 and is looked at again next time. */
+    return slot == NULL || atomic_load_explicit(&slot->passed,
+                                                memory_order_acquire) >=
+                               lane->sequence;
+}
+
+/* Gives a dormant lane's slot back if that is possible. */
+static bool dissolve(rdl_world *world, rdl_lane *lane)
+{
+    /* A failed lane has no operation that everybody passed; it stays. */
+    if (lane->failure != RDL_OK)
+        return false;
+    for (int i = 0; i < lane->comm->size; i++)
+        if (i != lane->comm->me && !has_passed(lane, i))
+            return false;
+    if (rdl_map_put(&world->ghosts, lane->key,
+                    (rdl_pair){ lane->sequence, lane->number }) != RDL_OK)
+        return false;
+    rdl_shelf_give_slot(&world->shelf, &lane->mine);
+    world->n_slots--;
+    wake_up(world, lane);
+    rdl_map_remove(&world->lanes, lane->key);
+    clear_lane(world, lane);
+    return true;
+}
+
+/* Looks for a slot to take back, the longest unused first. */
+static bool sweep(rdl_world *world)
+{
+    for (rdl_lane *lane = world->dormant_first, *next; lane != NULL; lane = next) {
+        bool done;
+
+        next = lane->next;
+        if (pthread_mutex_trylock(&lane->lock) != 0)
+            continue; /* a stale handle is being looked at */
+        done = dissolve(world, lane);
+        pthread_mutex_unlock(&lane->lock);
+        if (done)
+            return true;
+    }
+    return false;
+}
+
+/* The list and the name, as peers read them: counts, ranks of 16 bits, bytes. */
+static size_t write_list(const rdl_lane *lane, void *buffer)
+{
+    uint32_t counts[2] = { (uint32_t)lane->comm->size,
+                           (uint32_t)strlen(lane->name) };
+    unsigned char *at = buffer;
+
+    memcpy(at, counts, sizeof counts);
+    at += sizeof counts;
+    for (int i = 0; i < lane->comm->size; i++, at += sizeof(uint16_t)) {
+        uint16_t rank = (uint16_t)lane->comm->ranks[i];
+
+        memcpy(at, &rank, sizeof rank);
+    }
+    memcpy(at, lane->name, counts[1]);
+    return (size_t)(at - (unsigned char *)buffer) + counts[1];
+}
+
+static rdl_status take_slot(rdl_world *world, rdl_lane *lane)
+{
+    unsigned char list[8 + 2 * RDL_MAX_RANKS + RDL_NAME_MOST];
+    size_t bytes = write_list(lane, list);
+    uint64_t name = rdl_hash_bytes(5, lane->name, strlen(lane->name));
+    rdl_status st;
+
+    do
+        st = rdl_shelf_take_slot(&world->shelf, lane->key, name, list, bytes,
+                                 &lane->mine);
+    while (st == RDL_AGAIN && sweep(world));
+    if (st == RDL_AGAIN)
+        return rdl_fail(RDL_NO_MEMORY,
+                        "this rank has %" PRIu32 " groups in use, which is its "
+                        "limit: close some, or raise rdl_host_options.groups",
+                        world->n_slots);
+    return st;
+}
+
+rdl_status rdl_registry_give_slot(rdl_world *world, rdl_lane *lane)
+{
+    rdl_pair *ghost;
+    rdl_status st;
+
+    pthread_mutex_lock(&world->lock);
+    st = take_slot(world, lane);
+    if (st == RDL_OK) {
+        world->n_slots++;
+        ghost = rdl_map_get(&world->ghosts, lane->key);
+        if (ghost != NULL) {
+            lane->sequence = ghost->first;
+            lane->number = ghost->second;
+            atomic_store_explicit(&lane->mine.slot->passed, lane->sequence,
+                                  memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&world->lock);
+    return st;
+}
+
+/* --- opening and closing --------------------------------------------------- */
+
+static rdl_lane *find_lane(rdl_world *world, rdl_key key)
+{
+    rdl_pair *pair = rdl_map_get(&world->lanes, key);
+
+    return pair ? (rdl_lane *)(uintptr_t)pair->first : NULL;
+}
+
+/* A new lane that refers to comm, in the map. */
+static rdl_status make_lane(rdl_world *world, rdl_comm *comm, rdl_key key,
+                            const char *name, rdl_lane **out)
+{
+    rdl_lane *lane;
+    rdl_status st;
+
+    if (world->free_lanes == NULL)
+        RDL_TRY(add_chunk(world));
+    lane = world->free_lanes;
+    world->free_lanes = lane->next;
+    lane->next = NULL;
+    lane->comm = comm;
+    comm->lanes++;
+    lane->key = key;
+    lane->name = rdl_copy_text(name, strlen(name));
+    st = lane->name ? rdl_map_put(&world->lanes, key,
+                                  (rdl_pair){ (uint64_t)(uintptr_t)lane, 0 })
+                    : rdl_fail(RDL_NO_MEMORY, "no memory for a name");
+    if (st != RDL_OK) {
+        clear_lane(world, lane);
+        return st;
+    }
+    *out = lane;
+    return RDL_OK;
+}
+
+static rdl_status open_lane(rdl_world *world, const int *ranks, int count,
+                            const char *name, rdl_lane **out)
+{
+    rdl_key list = list_key(ranks, count);
+    rdl_key key = lane_key(list, name);
+    rdl_lane *lane = find_lane(world, key);
+    rdl_comm *comm;
+    rdl_status st;
+
+    if (lane == NULL) {
+        comm = find_comm(world, list);
+        if (comm == NULL)
+            RDL_TRY(make_comm(world, list, ranks, count, &comm));
+        /* On failure the last lane's end has dropped comm with it, unless no
+         * lane was had at all. */
+        st = make_lane(world, comm, key, name, &lane);
+        if (st != RDL_OK) {
+            drop_comm(world, find_comm(world, list));
+            return st;
+        }
+    } else if (lane->openings == 0) {
+        wake_up(world, lane);
+    }
+    if (lane->openings++ == 0)
+        world->n_open++;
+    world->n_openings++;
+    *out = lane;
+    return RDL_OK;
+}
+
+static rdl_status check_list(const rdl_world *world, const int *ranks, int count)
+{
+    uint64_t seen[RDL_MAX_RANKS / 64] = { 0 };
+
+    if (ranks == NULL || count < 1)
+        return rdl_fail(RDL_INVALID, "a group wants at least one rank, not %d",
+                        ranks ? count : 0);
+    for (int i = 0; i < count; i++) {
+        int rank = ranks[i];
+
+        if (rank < 0 || rank >= world->size)
+            return rdl_fail(RDL_INVALID, "rank %d, at place %d of %d, is "
+                            "outside 0..%d", rank, i, count, world->size - 1);
+        if (seen[rank / 64] >> (rank % 64) & 1)
+            return rdl_fail(RDL_INVALID, "rank %d stands twice in the list, "
+                            "again at place %d of %d", rank, i, count);
+        seen[rank / 64] |= UINT64_C(1) << (rank % 64);
+    }
+    return RDL_OK;
+}
+
+rdl_status rdl_group_open(rdl_world *world, const int *ranks, int count,
+                          const char *name, rdl_group *out)
+{
+    rdl_lane *lane;
+    rdl_status st;
+
+    RDL_TRY(rdl_world_check(world));
+    if (out == NULL)
+        return rdl_fail(RDL_INVALID, "rdl_group_open: out is NULL");
+    RDL_TRY(check_list(world, ranks, count));
+    if (name == NULL)
+        name = "";
+    if (strlen(name) > RDL_NAME_MOST)
+        return rdl_fail(RDL_INVALID, "the name '%.20s...' has %zu bytes; %d is "
+                        "the most", name, strlen(name), RDL_NAME_MOST);
+    pthread_mutex_lock(&world->lock);
+    st = open_lane(world, ranks, count, name, &lane);
+    if (st == RDL_OK)
+        *out = (rdl_group){ .index = lane->index,
+                            .generation = atomic_load_explicit(
+                                &lane->generation, memory_order_relaxed),
+                            .world = world->id };
+    pthread_mutex_unlock(&world->lock);
+    return st;
+}
+
+static bool is_world(rdl_group group)
+{
+    return group.index == 0 && group.generation == 0 && group.world == 0;
+}
+
+static rdl_status stale(rdl_group group)
+{
+    return rdl_fail(RDL_INVALID, "the group's handle (%" PRIu32 ".%" PRIu32 ") is "
+                    "not open: it was closed", group.index, group.generation);
+}
+
+static rdl_status find_handle(rdl_world *world, rdl_group group, rdl_lane **out)
+{
+    RDL_TRY(rdl_world_check(world));
+    if (!is_world(group) && group.world != world->id)
+        return rdl_fail(RDL_INVALID, "the group's handle (%" PRIu32 ".%" PRIu32
+                        ") belongs to another world or to one that was closed: "
+                        "its groups were destroyed with it",
+                        group.index, group.generation);
+    *out = lane_at(world, group.index);
+    return *out ? RDL_OK : stale(group);
+}
+
+/* Under the drive lock. */
+static bool means(const rdl_lane *lane, rdl_group group)
+{
+    return is_world(group) ||
+           atomic_load_explicit(&lane->generation, memory_order_relaxed) ==
+               group.generation;
+}
+
+rdl_status rdl_registry_enter(rdl_world *world, rdl_group group, rdl_lane **out)
+{
+    rdl_lane *lane;
+
+    RDL_TRY(find_handle(world, group, &lane));
+    pthread_mutex_lock(&lane->lock);
+    if (!means(lane, group)) {
+        pthread_mutex_unlock(&lane->lock);
+        return stale(group);
+    }
+    *out = lane;
+    return RDL_OK;
+}
+
+void rdl_registry_leave(rdl_lane *lane)
+{
+    pthread_mutex_unlock(&lane->lock);
+}
+
+/* The first failure if nobody has heard of it. Under the drive lock. */
+static rdl_status last_word(rdl_lane *lane)
+{
+    return lane->failure != RDL_OK && !lane->reported ? rdl_lane_state(lane)
+                                                      : RDL_OK;
+}
+
+static rdl_status close_lane(rdl_world *world, rdl_lane *lane)
+{
+    rdl_status st;
+
+    if (lane->openings > 1) {
+        lane->openings--;
+        return RDL_OK;
+    }
+    st = last_word(lane);
+    lane->openings = 0;
+    world->n_open--;
+    atomic_fetch_add_explicit(&lane->generation, 1, memory_order_relaxed);
+    if (lane->mine.slot != NULL) {
+        fall_asleep(world, lane);
+    } else {
+        rdl_map_remove(&world->lanes, lane->key);
+        clear_lane(world, lane);
+    }
+    return st;
+}
+
+rdl_status rdl_group_close(rdl_world *world, rdl_group group)
+{
+    rdl_lane *lane;
+    rdl_status st;
+
+    RDL_TRY(find_handle(world, group, &lane));
+    if (is_world(group))
+        return RDL_OK;
+    if (pthread_mutex_trylock(&lane->lock) != 0)
+        return rdl_fail(RDL_STATE, "the group is in use by another thread");
+    pthread_mutex_lock(&world->lock);
+    st = means(lane, group) ? close_lane(world, lane) : stale(group);
+    pthread_mutex_unlock(&world->lock);
+    pthread_mutex_unlock(&lane->lock);
+    return st;
+}
+
+/* --- the whole ------------------------------------------------------------- */
+
+rdl_status rdl_registry_init(rdl_world *world)
+{
+    int ranks[RDL_MAX_RANKS];
+    rdl_lane *lane;
+
+    for (int i = 0; i < world->size; i++)
+        ranks[i] = i;
+    RDL_TRY(open_lane(world, ranks, world->size, "", &lane));
+    rdl_assert(lane->index == 0);
+    world->n_openings = 0; /* the world itself is nobody's opening */
+    return RDL_OK;
+}
+
+void rdl_registry_fini(rdl_world *world)
+{
+    for (uint32_t i = 0; i < world->n_lanes; i++) {
+        rdl_lane *lane = lane_at(world, i);
+
+        clear_lane(world, lane);
+        pthread_mutex_destroy(&lane->lock);
+    }
+    for (uint32_t c = 0; c < world->n_lanes / RDL_LANES_IN_CHUNK; c++)
+        rdl_free(atomic_load_explicit(&world->chunks[c], memory_order_relaxed));
+    rdl_map_fini(&world->comms);
+    rdl_map_fini(&world->lanes);
+    rdl_map_fini(&world->ghosts);
+}
+
+rdl_status rdl_registry_unreported(rdl_world *world)
+{
+    for (uint32_t i = 0; i < world->n_lanes; i++)
+        RDL_TRY(last_word(lane_at(world, i)));
+    return RDL_OK;
+}
+
+/* --- questions ------------------------------------------------------------- */
+
+/* The lane of an open handle, with the world's lock held: a question must not
+ * wait for an operation. */
+static rdl_status ask(rdl_world *world, rdl_group group, const void *out,
+                      rdl_lane **lane)
+{
+    if (out == NULL)
+        return rdl_fail(RDL_INVALID, "where the answer should go is NULL");
+    RDL_TRY(find_handle(world, group, lane));
+    pthread_mutex_lock(&world->lock);
+    if (means(*lane, group))
+        return RDL_OK;
+    pthread_mutex_unlock(&world->lock);
+    return stale(group);
+}
+
+rdl_status rdl_group_size(rdl_world *world, rdl_group group, int *size)
+{
+    rdl_lane *lane;
+
+    RDL_TRY(ask(world, group, size, &lane));
+    *size = lane->comm->size;
+    pthread_mutex_unlock(&world->lock);
+    return RDL_OK;
+}
+
+rdl_status rdl_group_rank(rdl_world *world, rdl_group group, int *rank)
+{
+    rdl_lane *lane;
+
+    RDL_TRY(ask(world, group, rank, &lane));
+    *rank = lane->comm->me;
+    pthread_mutex_unlock(&world->lock);
+    return RDL_OK;
+}
+
+static int place_of(const rdl_comm *comm, int world_rank)
+{
+    for (int i = 0; i < comm->size; i++)
+        if (comm->ranks[i] == world_rank)
+            return i;
+    return -1;
+}
+
+rdl_status rdl_group_rank_of(rdl_world *world, rdl_group group, int world_rank,
+                             int *group_rank)
+{
+    rdl_lane *lane;
+    char text[RDL_LANE_TEXT];
+    int place;
+
+    RDL_TRY(ask(world, group, group_rank, &lane));
+    place = place_of(lane->comm, world_rank);
+    rdl_lane_text(lane, text, sizeof text);
+    pthread_mutex_unlock(&world->lock);
+    if (place < 0)
+        return rdl_fail(RDL_INVALID, "rank %d is not in %s", world_rank, text);
+    *group_rank = place;
+    return RDL_OK;
+}
+
+rdl_status rdl_group_world_rank(rdl_world *world, rdl_group group,
+                                int group_rank, int *world_rank)
+{
+    rdl_lane *lane;
+    rdl_status st = RDL_OK;
+    char text[RDL_LANE_TEXT];
+
+    RDL_TRY(ask(world, group, world_rank, &lane));
+    if (group_rank >= 0 && group_rank < lane->comm->size) {
+        *world_rank = lane->comm->ranks[group_rank];
+    } else {
+        rdl_lane_text(lane, text, sizeof text);
+        st = rdl_fail(RDL_INVALID, "group rank %d is outside 0..%d of %s",
+                      group_rank, lane->comm->size - 1, text);
+    }
+    pthread_mutex_unlock(&world->lock);
+    return st;
+}

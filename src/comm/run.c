@@ -1,0 +1,245 @@
+/* Executing steps. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/run.h"
+
+#include "comm/reduce.h"
+#include "comm/verdict.h"
+#include "comm/world.h"
+
+#include <string.h>
+
+/* What the first line of a call says that does not fit a line. */
+typedef struct offer {
+    uint64_t offset;
+    uint64_t bytes;
+} offer;
+
+_Static_assert(sizeof(offer) <= RDL_INLINE, "an offer travels in a line");
+
+static rdl_description describe(const rdl_lane *lane, const rdl_request *request)
+{
+    return (rdl_description){
+        .count = request->count,
+        .number = lane->number,
+        .root = request->shape.root,
+        .operation = (uint8_t)request->shape.operation,
+        .dtype = (uint8_t)request->dtype,
+        .reduction = (uint8_t)request->reduction,
+    };
+}
+
+void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
+{
+    const rdl_shape *shape = &request->shape;
+    rdl_shape nothing = *shape;
+
+    *run = (rdl_run){ .lane = lane, .request = request };
+    lane->number++;
+    run->description = describe(lane, request);
+    run->fingerprint = rdl_fingerprint(&run->description);
+    if (!rdl_plan_fits_line(shape))
+        run->lease = rdl_shelf_take_lease(&lane->world->shelf,
+                                          2 * rdl_plan_wish(shape));
+    run->window = run->lease.bytes / 2;
+    if (run->window == 0 && !rdl_plan_fits_line(shape))
+        nothing.bytes = 0; /* the first line only says so; the plan comes after */
+    run->plan = rdl_plan_make(&nothing, run->window);
+}
+
+void rdl_run_end(rdl_run *run)
+{
+    rdl_shelf_give_lease(&run->lane->world->shelf, run->lease);
+}
+
+/* --- windows --------------------------------------------------------------- */
+
+static uint64_t half(const rdl_run *run)
+{
+    return (rdl_plan_round(&run->plan, run->step) & 1) * run->window;
+}
+
+static unsigned char *own_window(rdl_run *run)
+{
+    if (run->plan.in_line)
+        return rdl_lane_payload(run->lane);
+    return rdl_lane_peer_staging(run->lane, run->lane->comm->me,
+                                 run->lease.offset + half(run));
+}
+
+static const unsigned char *peer_window(rdl_run *run, int peer)
+{
+    if (run->plan.in_line)
+        return rdl_lane_peer_payload(run->lane, peer);
+    return rdl_lane_peer_staging(run->lane, peer,
+                                 run->lane->peers[peer].offered + half(run));
+}
+
+/* --- the steps ------------------------------------------------------------- */
+
+static void stage(rdl_run *run, const rdl_step *step)
+{
+    if (step->bytes > 0)
+        memcpy(own_window(run) + step->staged,
+               (const unsigned char *)run->request->input + step->user,
+               step->bytes);
+}
+
+static void publish(rdl_run *run)
+{
+    if (!run->agreed && !rdl_plan_fits_line(&run->request->shape)) {
+        offer mine = { run->lease.offset, run->lease.bytes };
+
+        memcpy(rdl_lane_payload(run->lane), &mine, sizeof mine);
+    }
+    rdl_lane_publish(run->lane, run->fingerprint, &run->description);
+}
+
+static rdl_status judge(rdl_run *run)
+{
+    rdl_lane *lane = run->lane;
+    rdl_description descriptions[RDL_MAX_RANKS];
+    char group[RDL_LANE_TEXT];
+    rdl_status st;
+
+    for (int i = 0; i < lane->comm->size; i++)
+        descriptions[i] = *rdl_slot_description(lane->peers[i].slot,
+                                                lane->sequence);
+    rdl_lane_text(lane, group, sizeof group);
+    st = rdl_verdict(descriptions, lane->comm->ranks, lane->comm->size, group);
+    if (st == RDL_OK)
+        st = rdl_fail(RDL_BUG, "fingerprints differ and calls do not, on %s",
+                      group);
+    return rdl_lane_fail(lane, st);
+}
+
+static bool all_made_this_call(const rdl_run *run)
+{
+    const rdl_lane *lane = run->lane;
+
+    for (int i = 0; i < lane->comm->size; i++)
+        if (rdl_slot_line(lane->peers[i].slot, lane->sequence)->fingerprint !=
+            run->fingerprint)
+            return false;
+    return true;
+}
+
+/* Reads the members' offers; the smallest counts. What was staged with another
+ * window in mind is staged again: nobody reads it, as all see the same offers. */
+static void agree_on_window(rdl_run *run)
+{
+    uint64_t least = run->lease.bytes, most = least;
+
+    for (int i = 0; i < run->lane->comm->size; i++) {
+        offer theirs;
+
+        memcpy(&theirs, rdl_lane_peer_payload(run->lane, i), sizeof theirs);
+        run->lane->peers[i].offered = theirs.offset;
+        least = theirs.bytes < least ? theirs.bytes : least;
+        most = theirs.bytes > most ? theirs.bytes : most;
+    }
+    if (least == most && least > 0)
+        return;
+    run->window = least / 2;
+    run->plan = rdl_plan_make(&run->request->shape, run->window);
+    run->step = 0;
+}
+
+/* RDL_OK: on to run->step, which may be the first again. */
+static rdl_status await(rdl_run *run)
+{
+    int size = run->lane->comm->size;
+
+    for (; run->peer < size; run->peer++)
+        if (run->peer != run->lane->comm->me &&
+            !rdl_lane_arrived(run->lane, run->peer))
+            return RDL_AGAIN;
+    run->peer = 0;
+    run->step++;
+    if (run->agreed)
+        return RDL_OK;
+    if (!all_made_this_call(run))
+        return judge(run);
+    run->agreed = true;
+    if (!rdl_plan_fits_line(&run->request->shape))
+        agree_on_window(run);
+    return RDL_OK;
+}
+
+static rdl_status take(rdl_run *run, const rdl_step *step)
+{
+    if (step->bytes == 0)
+        return RDL_OK;
+    memcpy((unsigned char *)run->request->output + step->user,
+           peer_window(run, step->peer) + step->staged, step->bytes);
+    return run->plan.in_line ? RDL_OK
+                             : rdl_lane_check_peer(run->lane, step->peer);
+}
+
+static rdl_status reduce(rdl_run *run, const rdl_step *step)
+{
+    const rdl_request *request = run->request;
+    const void *inputs[RDL_MAX_RANKS];
+    int size = run->lane->comm->size;
+    unsigned char *output;
+
+    if (step->bytes == 0)
+        return RDL_OK;
+    for (int i = 0; i < size; i++)
+        inputs[i] = peer_window(run, i) + step->staged;
+    output = step->to_window ? own_window(run) + step->result
+                             : (unsigned char *)request->output + step->user;
+    rdl_reduce(output, inputs, size,
+               step->bytes / rdl_dtype_bytes(request->dtype), request->dtype,
+               request->reduction);
+    for (int i = 0; i < size && !run->plan.in_line; i++)
+        RDL_TRY(rdl_lane_check_peer(run->lane, i));
+    return RDL_OK;
+}
+
+rdl_status rdl_run_advance(rdl_run *run)
+{
+    while (run->step < rdl_plan_steps(&run->plan)) {
+        rdl_step step = rdl_plan_step(&run->plan, run->step);
+
+        switch (step.kind) {
+        case RDL_STEP_STAGE:
+            stage(run, &step);
+            break;
+        case RDL_STEP_PUBLISH:
+            publish(run);
+            break;
+        case RDL_STEP_AWAIT:
+            RDL_TRY(await(run));
+            continue; /* it has moved the cursor */
+        case RDL_STEP_TAKE:
+            RDL_TRY(take(run, &step));
+            break;
+        case RDL_STEP_REDUCE:
+            RDL_TRY(reduce(run, &step));
+            break;
+        }
+        run->step++;
+    }
+    rdl_lane_pass(run->lane);
+    return RDL_OK;
+}
+
+rdl_status rdl_run_whole(rdl_lane *lane, const rdl_request *request,
+                         int64_t timeout_ms)
+{
+    rdl_limit limit = {
+        .timeout_ms = timeout_ms,
+        .operation = rdl_operation_name(request->shape.operation),
+    };
+    rdl_run run;
+    rdl_status st;
+
+    rdl_run_begin(&run, lane, request);
+    while ((st = rdl_run_advance(&run)) == RDL_AGAIN) {
+        st = rdl_lane_await(lane, run.peer, &limit);
+        if (st != RDL_OK)
+            break;
+    }
+    rdl_run_end(&run);
+    return st;
+}

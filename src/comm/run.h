@@ -1,0 +1,50 @@
+/* The runner: executes a plan on a lane. Its whole state is here, so that it can
+ * stop wherever it would wait and go on later. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RDL_COMM_RUN_H
+#define RDL_COMM_RUN_H
+
+#include "comm/lane.h"
+#include "comm/plan.h"
+
+#include <raddle/collective.h>
+
+/* A call, its arguments checked. */
+typedef struct rdl_request {
+    rdl_shape shape;
+    size_t count;
+    rdl_dtype dtype;
+    rdl_reduction reduction;
+    const void *input;
+    void *output;
+} rdl_request;
+
+typedef struct rdl_run {
+    rdl_lane *lane;
+    const rdl_request *request;
+    rdl_description description;
+    uint64_t fingerprint;
+    rdl_plan plan;
+    rdl_lease lease;
+    size_t window; /* bytes of a half that all members have */
+    bool agreed;   /* all members made this call, and window is known */
+    /* The cursor. */
+    uint64_t step;
+    int peer; /* AWAIT: the one not yet there */
+} rdl_run;
+
+/* The caller holds the drive lock of a prepared lane that has not failed. */
+void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request);
+
+/* Goes on until done (RDL_OK), until it would wait for run->peer (RDL_AGAIN), or
+ * until the lane fails. */
+rdl_status rdl_run_advance(rdl_run *run);
+
+/* Gives the lease back. */
+void rdl_run_end(rdl_run *run);
+
+/* All of it, waiting where it must. */
+rdl_status rdl_run_whole(rdl_lane *lane, const rdl_request *request,
+                         int64_t timeout_ms);
+
+#endif

@@ -1,0 +1,137 @@
+/* Finding the camps. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/verdict.h"
+
+#include "base/hash.h"
+#include "base/ranks.h"
+#include "comm/plan.h"
+
+#include <inttypes.h>
+#include <raddle/collective.h>
+
+uint64_t rdl_fingerprint(const rdl_description *d)
+{
+    uint64_t kind = (uint64_t)d->operation << 16 | (uint64_t)d->dtype << 8 |
+                    (uint64_t)d->reduction;
+    uint64_t hash = rdl_hash_add(rdl_hash_add(kind + 1, d->count),
+                                 (uint64_t)(int64_t)d->root);
+
+    return hash ? hash : 1;
+}
+
+static const char *dtype_name(unsigned dtype)
+{
+    static const char *const names[] = {
+#define X(name, text, bytes, type) [RDL_##name] = #text,
+        RDL_DTYPE_MAP(X)
+#undef X
+    };
+
+    return dtype < sizeof names / sizeof *names ? names[dtype] : "?";
+}
+
+static const char *reduction_name(unsigned reduction)
+{
+    static const char *const names[] = {
+#define X(name, text) [RDL_##name] = #text,
+        RDL_REDUCTION_MAP(X)
+#undef X
+    };
+
+    return reduction < sizeof names / sizeof *names ? names[reduction] : "?";
+}
+
+void rdl_description_text(const rdl_description *d, char *buffer, size_t bytes)
+{
+    rdl_text text = { buffer, bytes };
+    rdl_operation operation = (rdl_operation)d->operation;
+
+    rdl_text_add(&text, "%s", rdl_operation_name(operation));
+    if (operation == RDL_OP_BARRIER)
+        return;
+    rdl_text_add(&text, "(%" PRIu64 " %s", d->count, dtype_name(d->dtype));
+    if (operation == RDL_OP_BROADCAST)
+        rdl_text_add(&text, ", root %" PRId32, d->root);
+    if (operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE_SCATTER)
+        rdl_text_add(&text, ", %s", reduction_name(d->reduction));
+    rdl_text_add(&text, ")");
+}
+
+/* Members that made the same call. */
+typedef struct camp {
+    uint64_t fingerprint;
+    int size;
+    int first;
+} camp;
+
+/* Fills camps in the order of their first members; returns how many. */
+static int find_camps(const rdl_description *descriptions, int size, camp *camps)
+{
+    int n = 0;
+
+    for (int i = 0; i < size; i++) {
+        uint64_t fingerprint = rdl_fingerprint(&descriptions[i]);
+        int c = 0;
+
+        while (c < n && camps[c].fingerprint != fingerprint)
+            c++;
+        if (c == n)
+            camps[n++] = (camp){ .fingerprint = fingerprint, .first = i };
+        camps[c].size++;
+    }
+    return n;
+}
+
+static void add_members(rdl_text *text, const rdl_description *descriptions,
+                        const int *ranks, int size, uint64_t fingerprint,
+                        bool in_it)
+{
+    int some[RDL_MAX_RANKS], n = 0;
+
+    for (int i = 0; i < size; i++)
+        if ((rdl_fingerprint(&descriptions[i]) == fingerprint) == in_it)
+            some[n++] = ranks[i];
+    rdl_text_add_these_ranks(text, some, n);
+}
+
+#define CAMPS_SHOWN 4
+
+rdl_status rdl_verdict(const rdl_description *descriptions, const int *ranks,
+                       int size, const char *group)
+{
+    camp camps[RDL_MAX_RANKS];
+    int n = find_camps(descriptions, size, camps);
+    char buffer[RDL_SENTENCE];
+    rdl_text text = { buffer, sizeof buffer };
+    const camp *majority = NULL;
+
+    if (n == 1)
+        return RDL_OK;
+    rdl_text_add(&text, "mismatch in call #%" PRIu64 " on %s: ",
+                 descriptions[0].number, group);
+    for (int c = 0; c < n; c++)
+        if (2 * camps[c].size > size)
+            majority = &camps[c];
+    if (majority != NULL)
+        add_members(&text, descriptions, ranks, size, majority->fingerprint,
+                    false);
+    if (majority != NULL)
+        rdl_text_add(&text, size - majority->size == 1 ? " differs from "
+                                                       : " differ from ");
+    if (majority != NULL)
+        add_members(&text, descriptions, ranks, size, majority->fingerprint,
+                    true);
+    else
+        rdl_text_add(&text, "no majority");
+    for (int c = 0; c < n && c < CAMPS_SHOWN; c++) {
+        char call[128];
+
+        rdl_description_text(&descriptions[camps[c].first], call, sizeof call);
+        rdl_text_add(&text, "; ");
+        add_members(&text, descriptions, ranks, size, camps[c].fingerprint, true);
+        rdl_text_add(&text, ": %s", call);
+    }
+    if (n > CAMPS_SHOWN)
+        rdl_text_add(&text, "; and %d more kinds of call", n - CAMPS_SHOWN);
+    return rdl_fail(RDL_MISMATCH, "%s", buffer);
+}

@@ -1,0 +1,309 @@
+/* Worlds: joining, leaving, and what ranks tell each other by it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/world.h"
+
+#include "base/bell.h"
+#include "base/memory.h"
+#include "base/store.h"
+#include "base/topology.h"
+
+#include <inttypes.h>
+#include <raddle/version.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MS INT64_C(1000000)
+/* About one wake between cores (measured: 44 us on a virtual machine). */
+#define SPIN (INT64_C(45000))
+#define YIELDS 32
+
+const char *rdl_version(void)
+{
+    return RDL_VERSION;
+}
+
+rdl_status rdl_world_check(const rdl_world *world)
+{
+    if (world == NULL)
+        return rdl_fail(RDL_INVALID, "the world is NULL");
+    if (!rdl_fork_mark_holds(world->host->mark))
+        return rdl_fail(RDL_STATE,
+                        "used after fork: this world belongs to process %" PRIu32
+                        " and a forked child (%d) is no rank of it",
+                        world->self.pid, (int)getpid());
+    return RDL_OK;
+}
+
+int rdl_world_rank(const rdl_world *world)
+{
+    return world ? world->rank : -1;
+}
+
+int rdl_world_size(const rdl_world *world)
+{
+    return world ? world->size : -1;
+}
+
+/* --- joining --------------------------------------------------------------- */
+
+static void set_state(rdl_world *world, rdl_slice_state state)
+{
+    /* Sequentially consistent for the bells; pairs with the waiters' loads. */
+    atomic_store_explicit(&world->shelf.slice->state, state,
+                          memory_order_seq_cst);
+    for (int rank = 0; rank < world->size; rank++)
+        if (rank != world->rank)
+            rdl_bell_ring(rdl_arena_slice(&world->mapping->arena, rank));
+}
+
+static void give_up(rdl_world *world, rdl_status failure, const char *reason)
+{
+    rdl_slice *slice = world->shelf.slice;
+
+    slice->failure = (uint32_t)failure;
+    snprintf(slice->reason, sizeof slice->reason, "%s", reason);
+    set_state(world, RDL_SLICE_FAILED);
+}
+
+static bool is_dead(const rdl_world *world, uint32_t pid, uint64_t started,
+                    uint64_t pid_namespace)
+{
+    rdl_process process = { pid, started, pid_namespace };
+
+    return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
+}
+
+/* One rank that has come: is it still there? */
+static rdl_status check_member(const rdl_world *world, int rank, bool slow)
+{
+    const rdl_arena *arena = &world->mapping->arena;
+    const rdl_slice *slice = rdl_arena_slice(arena, rank);
+    const rdl_obituary *o = &arena->header->obituaries[rank];
+    uint32_t state = atomic_load_explicit(&slice->state, memory_order_acquire);
+
+    if (state == RDL_SLICE_FAILED)
+        return rdl_fail((rdl_status)slice->failure, "%s", slice->reason);
+    /* Who has left had seen everybody join. */
+    if (state == RDL_SLICE_LEFT)
+        return RDL_OK;
+    if (atomic_load_explicit(&o->gone, memory_order_acquire) != 0)
+        return rdl_fail(RDL_PEER, "rank %d is gone while the job starts: %s",
+                        rank, o->text);
+    if (slow && state == RDL_SLICE_JOINED &&
+        is_dead(world, slice->pid, slice->started, slice->pid_namespace))
+        return rdl_fail(RDL_PEER, "rank %d (process %" PRIu32 ") is gone while "
+                        "the job starts", rank, slice->pid);
+    return RDL_OK;
+}
+
+static rdl_status check_start(const rdl_world *world, bool slow)
+{
+    const rdl_header *h = world->mapping->arena.header;
+    /* Pairs with the release in rdl_arena_fail_start. */
+    uint32_t failed = atomic_load_explicit(&h->failed, memory_order_acquire);
+
+    if (failed != RDL_OK)
+        return rdl_fail((rdl_status)failed, "%s", h->reason);
+    for (int rank = 0; rank < world->size; rank++)
+        RDL_TRY(check_member(world, rank, slow));
+    if (slow && is_dead(world, h->maker_pid, h->maker_started,
+                        h->maker_namespace))
+        return rdl_fail(RDL_PEER, "process %" PRIu32 ", which kept the job, is "
+                        "gone while it starts", h->maker_pid);
+    return RDL_OK;
+}
+
+static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
+                               const rdl_place *place, rdl_deadline deadline)
+{
+    const rdl_arena *arena = &world->mapping->arena;
+
+    for (int turn = 0; rdl_arena_joined(arena) < world->size; turn++) {
+        char missing[RDL_SENTENCE / 2];
+
+        RDL_TRY(check_start(world, turn % 32 == 31));
+        if (rdl_deadline_passed(deadline)) {
+            rdl_arena_missing(arena, missing, sizeof missing);
+            return rdl_fail(RDL_TIMEOUT, "%s after %.3g s", missing,
+                            (double)place->start_timeout_ms / 1000);
+        }
+        rdl_store_serve(store, turn < 20 ? MS / 2 : 5 * MS);
+    }
+    return RDL_OK;
+}
+
+static void fill_slice(rdl_world *world, const rdl_topology *topology)
+{
+    rdl_slice *slice = world->shelf.slice;
+
+    slice->pid = world->self.pid;
+    slice->cores = (uint32_t)topology->usable_cores;
+    slice->started = world->self.started;
+    slice->pid_namespace = world->self.pid_namespace;
+}
+
+/* With the arena mapped: takes the slice, shows it, waits for the others. */
+static rdl_status take_part(rdl_world *world, rdl_store *store,
+                            const rdl_place *place, rdl_deadline deadline)
+{
+    rdl_topology topology;
+    rdl_status st;
+
+    if (world->mapping->arena.size != world->size)
+        return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
+                        world->mapping->arena.size, world->size);
+    RDL_TRY(rdl_topology_read(&topology));
+    if (world->size <= topology.usable_cores)
+        world->patience = (rdl_patience){ .spin = SPIN };
+    else
+        world->patience = (rdl_patience){ .yields = YIELDS };
+    RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
+                           world->host->staging_bytes, world->host->groups));
+    fill_slice(world, &topology);
+    set_state(world, RDL_SLICE_JOINED);
+    st = wait_for_all(world, store, place, deadline);
+    if (st != RDL_OK) {
+        give_up(world, st, rdl_error_detail());
+        rdl_shelf_fini(&world->shelf);
+    }
+    return st;
+}
+
+static rdl_status join(rdl_world *world, const rdl_place *place)
+{
+    rdl_deadline deadline = rdl_deadline_after_ms(place->start_timeout_ms);
+    rdl_store store;
+    rdl_status st;
+    int fd;
+
+    RDL_TRY(rdl_store_open(&store, place, deadline, &fd));
+    st = rdl_host_map(world->host, fd, &world->mapping);
+    if (st == RDL_OK) {
+        st = take_part(world, &store, place, deadline);
+        if (st != RDL_OK)
+            rdl_host_unmap(world->host, world->mapping);
+    }
+    /* Who keeps the roster tells those who wait why it goes. */
+    if (st != RDL_OK && store.listener >= 0)
+        rdl_arena_fail_start(&store.roster.arena, st, rdl_error_detail());
+    rdl_store_close(&store);
+    if (st != RDL_OK)
+        world->mapping = NULL;
+    return st;
+}
+
+static uint32_t make_id(const rdl_world *world)
+{
+    uint64_t hash = rdl_hash_add((uint64_t)rdl_now(), (uint64_t)(uintptr_t)world);
+
+    return (uint32_t)(hash >> 32) | 1;
+}
+
+static void leave(rdl_world *world)
+{
+    if (world->mapping == NULL)
+        return;
+    set_state(world, RDL_SLICE_LEFT);
+    rdl_shelf_fini(&world->shelf);
+    rdl_host_unmap(world->host, world->mapping);
+}
+
+static rdl_status start(rdl_world *world, const rdl_place *place)
+{
+    rdl_status st;
+
+    RDL_TRY(rdl_process_self(&world->self));
+    world->rank = place->rank;
+    world->size = place->size;
+    world->timeout_ms = place->timeout_ms;
+    world->id = make_id(world);
+    st = rdl_registry_init(world);
+    if (st == RDL_OK && world->size > 1)
+        st = join(world, place);
+    if (st != RDL_OK)
+        rdl_registry_fini(world);
+    return st;
+}
+
+static const char *environment(const char *name)
+{
+    return getenv(name);
+}
+
+rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
+{
+    rdl_host *host = options ? options->host : NULL;
+    rdl_place place;
+    rdl_world *world;
+    rdl_status st;
+
+    if (out == NULL)
+        return rdl_fail(RDL_INVALID, "rdl_world_open: out is NULL");
+    if (host != NULL && !rdl_fork_mark_holds(host->mark))
+        return rdl_fail(RDL_STATE, "used after fork: the host object was made "
+                                   "by this process' parent");
+    RDL_TRY(rdl_place_read(options, environment, &place));
+    world = rdl_calloc(1, sizeof *world);
+    if (world == NULL)
+        return rdl_fail(RDL_NO_MEMORY, "no memory for a world");
+    if (host == NULL)
+        st = rdl_host_create(NULL, &host);
+    else
+        st = (rdl_host_hold(host), RDL_OK);
+    if (st == RDL_OK) {
+        world->host = host;
+        pthread_mutex_init(&world->lock, NULL);
+        st = start(world, &place);
+        if (st == RDL_OK) {
+            *out = world;
+            return RDL_OK;
+        }
+        pthread_mutex_destroy(&world->lock);
+        rdl_host_release(host);
+    }
+    rdl_free(world);
+    return st;
+}
+
+/* --- leaving --------------------------------------------------------------- */
+
+/* In a forked child: its copies, without a lock that a thread of the parent may
+ * have held, and without a word to the peers. */
+static rdl_status close_in_child(rdl_world *world)
+{
+    if (world->mapping != NULL) {
+        rdl_shelf_fini(&world->shelf);
+        rdl_host_forget(world->host, world->mapping);
+    }
+    rdl_registry_fini(world);
+    if (--world->host->users == 0)
+        rdl_host_free(world->host);
+    rdl_free(world);
+    return RDL_OK;
+}
+
+rdl_status rdl_world_close(rdl_world *world)
+{
+    rdl_host *host;
+    rdl_status st;
+
+    if (world == NULL)
+        return RDL_OK;
+    if (!rdl_fork_mark_holds(world->host->mark))
+        return close_in_child(world);
+    st = rdl_registry_unreported(world);
+    leave(world);
+    rdl_registry_fini(world);
+    host = world->host;
+    pthread_mutex_destroy(&world->lock);
+    rdl_free(world);
+    rdl_host_release(host);
+    return st;
+}
+
+void rdl_world_abort(rdl_world *world, const char *reason)
+{
+    if (rdl_world_check(world) != RDL_OK || world->mapping == NULL)
+        return;
+    give_up(world, RDL_PEER, reason && reason[0] ? reason : "no reason given");
+}

@@ -1,0 +1,20 @@
+# Headers, the library under its three names, and what other builds look for; and
+# nothing that only this tree needs.
+# SPDX-License-Identifier: BSD-3-Clause
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+
+cmake --install "$RADDLE_BUILD" --prefix "$PWD/prefix" >install.log
+library=$(find prefix -name libraddle.so.0 -exec dirname {} +)
+
+diff -r "$root/include" prefix/include
+for name in libraddle.so libraddle.so.0.1.0 pkgconfig/raddle.pc \
+    cmake/raddle/raddle-config.cmake cmake/raddle/raddle-config-version.cmake; do
+    [ -e "$library/$name" ] || { echo "no $library/$name"; exit 1; }
+done
+objdump -p "$library/libraddle.so" | grep -q 'SONAME *libraddle.so.0$'
+[ -z "$(find prefix -name '*internal*' -o -name '*.a')" ]
+if [ -e "$RADDLE_BUILD/cli/raddle" ]; then
+    # The installed command finds the installed library.
+    LD_LIBRARY_PATH='' ldd prefix/bin/raddle | grep -q "$PWD/prefix/.*/libraddle.so.0"
+fi
