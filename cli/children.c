@@ -92,8 +92,8 @@ static bool read_process(const char *pid, process *out)
 
 static bool process_table_add(process_table *table, const char *pid)
 {
-    process *larger = grow(table->entry, table->count, &table->room,
-                           sizeof *table->entry);
+    process *larger =
+        grow(table->entry, table->count, &table->room, sizeof *table->entry);
 
     if (larger == NULL)
         return false;

@@ -89,8 +89,8 @@ static void note_failed_end(keeper *k, int rank)
     tell_job(k, rank);
 }
 
-/* One of rank's processes took part in the job and is no longer in it, or, if
- * gone, ought not to be: its end was not an orderly one, whatever the status. */
+/* A process of rank took part in the job and is no longer in it, or, if the rank
+ * is gone, ought not to be: its end was not an orderly one, whatever the status. */
 static void check_member(keeper *k, int rank, bool gone)
 {
     first_failure f = { .rank = rank, .code = STATUS_FAILED, .by_member = true };
@@ -98,7 +98,8 @@ static void check_member(keeper *k, int rank, bool gone)
 
     if (rdl_job_member(k->job, rank, &m) != RDL_OK)
         return;
-    if (m.state == RDL_MEMBER_DEAD)
+    if (m.state == RDL_MEMBER_DEAD ||
+        (m.state == RDL_MEMBER_JOINED && gone && m.pid == k->ranks[rank].pid))
         snprintf(f.text, sizeof f.text,
                  "its process %lld ended without closing its world",
                  (long long)m.pid);

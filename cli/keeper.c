@@ -18,8 +18,14 @@
 #include <unistd.h>
 
 /* The fixed entries of what is polled; those of the output follow. */
-enum { POLL_SIGNALS, POLL_LAUNCHER, POLL_ORDERS, POLL_JOB, POLL_REPORT,
-       POLL_FIXED };
+enum {
+    POLL_SIGNALS,
+    POLL_LAUNCHER,
+    POLL_ORDERS,
+    POLL_JOB,
+    POLL_REPORT,
+    POLL_FIXED
+};
 
 int64_t clock_ms(void)
 {
@@ -65,14 +71,16 @@ static void say_start_failure(keeper *k, const start_failure *f)
     const char *hint = "";
 
     if (f->error == ENOEXEC)
-        hint = "; it is no program for this machine, or a script without a first "
-               "line like '#!/bin/sh'";
+        hint =
+            "; it is no program for this machine, or a script without a first "
+            "line like '#!/bin/sh'";
     else if (f->error == ENOENT)
         hint = "; the interpreter that it names in its first line, or its "
                "loader, is missing";
     if (f->at_exec)
-        output_say(k->out, RUN, "'%s' cannot be run: %s (%s)%s", k->options->path,
-                   strerror(f->error), strerrorname_np(f->error), hint);
+        output_say(k->out, RUN, "'%s' cannot be run: %s (%s)%s",
+                   k->options->path, strerror(f->error),
+                   strerrorname_np(f->error), hint);
     else
         output_say(k->out, RUN, "cannot prepare rank %d: %s (%s)",
                    k->started - 1, strerror(f->error),
@@ -105,7 +113,8 @@ static void fail_start(keeper *k, int error)
  * program: what is wrong with the program shows before more are started. */
 void keeper_start_next(keeper *k)
 {
-    rank_start s = { .options = k->options, .rank = k->started,
+    rank_start s = { .options = k->options,
+                     .rank = k->started,
                      .job_fd = rdl_job_rank_fd(k->job, k->started),
                      .descriptors = k->descriptors };
     int error = output_add(k->out, s.rank, &s.stdout_end, &s.stderr_end);
@@ -202,8 +211,8 @@ static int prepare(keeper *k)
     k->ranks = calloc(ranks, sizeof *k->ranks);
     k->batch = calloc(ranks, sizeof *k->batch);
     if (k->out != NULL)
-        k->polled = calloc(POLL_FIXED + output_poll_most(k->out),
-                           sizeof *k->polled);
+        k->polled =
+            calloc(POLL_FIXED + output_poll_most(k->out), sizeof *k->polled);
     if (k->signal_fd < 0 || k->ranks == NULL || k->batch == NULL ||
         k->polled == NULL) {
         say(RUN, "cannot prepare the job: %s (%s)", strerror(errno),
@@ -227,8 +236,9 @@ static void fini(keeper *k)
 
 int keep(const run_options *options, const keeper_ends *ends)
 {
-    keeper k = { .options = options, .ends = ends, .report = -1,
-                 .first = { .rank = -1 } };
+    keeper k = {
+        .options = options, .ends = ends, .report = -1, .first = { .rank = -1 }
+    };
     int status = prepare(&k);
 
     if (status == 0) {

@@ -10,7 +10,7 @@
 
 typedef struct keeper_ends {
     int launcher; /* its pidfd */
-    int orders;   /* from it: one byte for each signal that it got, its number */
+    int orders; /* from it: one byte for each signal that it got, its number */
     const ending_signals *signals;
 } keeper_ends;
 

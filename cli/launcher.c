@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,7 +79,8 @@ static int fail(const char *what)
 _Noreturn static void be_keeper(const run_options *options, const launcher *l,
                                 int launcher_fd, const int orders[2])
 {
-    keeper_ends ends = { .launcher = launcher_fd, .orders = orders[0],
+    keeper_ends ends = { .launcher = launcher_fd,
+                         .orders = orders[0],
                          .signals = &l->signals };
 
     close(orders[1]);
@@ -183,7 +185,8 @@ static int end_without_keeper(const launcher *l, int status)
     bool clean = sweep(l);
 
     describe_ending(how, status);
-    say(RUN, "the keeper of the job (process %d) was %s; %s", (int)l->keeper, how,
+    say(RUN, "the keeper of the job (process %d) was %s; %s", (int)l->keeper,
+        how,
         clean ? "all processes of the job have been ended"
               : "some processes of the job could not be ended");
     return code_of_ending(status);

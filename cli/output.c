@@ -46,8 +46,8 @@ static bool same_file(int a, int b)
 {
     struct stat sa, sb;
 
-    return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 &&
-           sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+    return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+           sa.st_ino == sb.st_ino;
 }
 
 static void init_streams(output *o)
@@ -77,7 +77,8 @@ output *output_open(int ranks, bool prefix)
     /* One sink for one file keeps the order of lines between the two. */
     o->say_to = same_file(STDOUT_FILENO, STDERR_FILENO) ? &o->out : &o->err;
     if (o->streams == NULL || o->lines == NULL ||
-        !sink_open(&o->out, STDOUT_FILENO) || !sink_open(&o->err, STDERR_FILENO)) {
+        !sink_open(&o->out, STDOUT_FILENO) ||
+        !sink_open(&o->err, STDERR_FILENO)) {
         output_close(o);
         return NULL;
     }
@@ -194,8 +195,8 @@ static void end_stream(output *o, stream *s)
 static bool read_stream(output *o, stream *s)
 {
     size_t room = OUTPUT_LINE_MOST - s->used;
-    ssize_t n = read(s->fd, s->line + s->used, room < READ_MOST ? room
-                                                                : READ_MOST);
+    ssize_t n =
+        read(s->fd, s->line + s->used, room < READ_MOST ? room : READ_MOST);
 
     if (n > 0)
         take_lines(o, s, (size_t)n);
@@ -230,12 +231,12 @@ size_t output_poll(output *o, struct pollfd *polled)
                                                             : o->streams[i].fd,
             .events = POLLIN,
         };
-    polled[o->count] = (struct pollfd){
-        .fd = sink_empty(&o->out) ? -1 : o->out.fd, .events = POLLOUT
-    };
-    polled[o->count + 1] = (struct pollfd){
-        .fd = sink_empty(&o->err) ? -1 : o->err.fd, .events = POLLOUT
-    };
+    polled[o->count] =
+        (struct pollfd){ .fd = sink_empty(&o->out) ? -1 : o->out.fd,
+                         .events = POLLOUT };
+    polled[o->count + 1] =
+        (struct pollfd){ .fd = sink_empty(&o->err) ? -1 : o->err.fd,
+                         .events = POLLOUT };
     return o->count + 2;
 }
 
@@ -311,8 +312,9 @@ static bool report_sink(output *o, sink *s, const char *who, const char *name)
     sink_give_up(s);
     if (s->lost == 0)
         return false;
-    output_say(o, who, "%zu bytes for standard %s could not be written: %s", s->lost,
-               name, s->error == EAGAIN ? "nobody took them" : strerror(s->error));
+    output_say(o, who, "%zu bytes for standard %s could not be written: %s",
+               s->lost, name,
+               s->error == EAGAIN ? "nobody took them" : strerror(s->error));
     return true;
 }
 

@@ -111,10 +111,11 @@ static void kill_until_childless(keeper *k)
     if (!k->childless && clock_ms() < k->deadline)
         return;
     if (!k->childless && !k->launcher_gone)
-        output_say(k->out, RUN,
-                   "some processes could not be ended within %d s and are left to "
-                   "the system",
-                   KILL_WAIT_MS / 1000);
+        output_say(
+            k->out, RUN,
+            "some processes could not be ended within %d s and are left to "
+            "the system",
+            KILL_WAIT_MS / 1000);
     k->written_at = clock_ms();
     k->phase = EMPTYING;
 }
@@ -133,7 +134,8 @@ static bool is_patient(keeper *k)
     }
     if (k->trouble_at == 0)
         return true;
-    return now < k->written_at + OUTPUT_IDLE_MS || now < k->trouble_at + OUTPUT_MS;
+    return now < k->written_at + OUTPUT_IDLE_MS ||
+           now < k->trouble_at + OUTPUT_MS;
 }
 
 static void say_verdict(keeper *k)
@@ -144,8 +146,9 @@ static void say_verdict(keeper *k)
         return;
     k->verdict_said = true;
     if (k->cut_short > 0)
-        snprintf(others, sizeof others, "; %d other%s still running and %s ended",
-                 k->cut_short, k->cut_short == 1 ? " was" : "s were",
+        snprintf(others, sizeof others,
+                 "; %d other%s still running and %s ended", k->cut_short,
+                 k->cut_short == 1 ? " was" : "s were",
                  k->cut_short == 1 ? "was" : "were");
     if (k->first.rank >= 0)
         output_say(k->out, RUN, "rank %d failed first: %s%s", k->first.rank,

@@ -25,33 +25,44 @@
 const char run_help[] =
     "Usage: raddle run -n RANKS [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
     "\n"
-    "Starts PROGRAM once for each rank, on this machine, and waits for all. What\n"
+    "Starts PROGRAM once for each rank, on this machine, and waits for all. "
+    "What\n"
     "ranks print comes out line by line, each line whole and with its rank in\n"
-    "front. When a rank fails, the others are ended and the first one to fail is\n"
+    "front. When a rank fails, the others are ended and the first one to fail "
+    "is\n"
     "named. Nothing that the ranks started is left running.\n"
     "\n"
     "Options:\n"
-    "  -n, --ranks RANKS    how many ranks, 1 to " RANKS_MOST_TEXT "; required\n"
+    "  -n, --ranks RANKS    how many ranks, 1 to " RANKS_MOST_TEXT
+    "; required\n"
     "      --grace SECONDS  from asking ranks to end (SIGTERM) to ending them\n"
-    "                       (SIGKILL), 0 to 86400, decimals allowed; default 5\n"
+    "                       (SIGKILL), 0 to 86400, decimals allowed; default "
+    "5\n"
     "      --no-prefix      print lines as they are, without the rank\n"
     "  -h, --help           print this text\n"
     "\n"
     "Options after PROGRAM are the program's own.\n"
     "\n"
-    "Each rank's environment has RADDLE_RANK, RADDLE_WORLD_SIZE and RADDLE_FD, and\n"
+    "Each rank's environment has RADDLE_RANK, RADDLE_WORLD_SIZE and RADDLE_FD, "
+    "and\n"
     "RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun sets them.\n"
-    "Rank 0 reads the standard input of raddle run, the others an empty one. Of\n"
+    "Rank 0 reads the standard input of raddle run, the others an empty one. "
+    "Of\n"
     "open files, ranks inherit standard input, output and error only.\n"
     "\n"
-    "After the first failure the other ranks have 2 seconds to end by themselves;\n"
-    "then come SIGTERM, the grace period, and SIGKILL. SIGINT, SIGTERM, SIGHUP and\n"
-    "SIGQUIT sent to raddle run are passed on to the ranks, and SIGKILL follows\n"
-    "after the grace period; SIGINT while the job is being ended cuts it short.\n"
+    "After the first failure the other ranks have 2 seconds to end by "
+    "themselves;\n"
+    "then come SIGTERM, the grace period, and SIGKILL. SIGINT, SIGTERM, SIGHUP "
+    "and\n"
+    "SIGQUIT sent to raddle run are passed on to the ranks, and SIGKILL "
+    "follows\n"
+    "after the grace period; SIGINT while the job is being ended cuts it "
+    "short.\n"
     "\n"
     "Exit status: 0 if every rank's was 0; else that of the first rank that "
     "failed,\n"
-    "128 + N if signal N killed it or ended raddle run, 2 for wrong usage (nothing\n"
+    "128 + N if signal N killed it or ended raddle run, 2 for wrong usage "
+    "(nothing\n"
     "was started), 1 for anything else that went wrong.\n";
 
 /* getopt's codes of options that have no letter. */
@@ -65,9 +76,9 @@ static const struct option long_options[] = {
     { NULL, 0, NULL, 0 },
 };
 
-static const char *const option_names[] = { "--ranks", "--grace",
-                                            "--no-prefix", "--help", "-n",
-                                            "-h", NULL };
+static const char *const option_names[] = { "--ranks", "--grace", "--no-prefix",
+                                            "--help",  "-n",      "-h",
+                                            NULL };
 
 #define SEE_HELP "'raddle run --help' explains"
 
@@ -80,8 +91,9 @@ static bool parse_ranks(const char *text, int *ranks)
     n = strtol(text, &end, 10);
     if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || n < 1 ||
         n > RDL_MAX_RANKS) {
-        say(RUN, "-n takes a number of ranks from 1 to %d, and got '%s'; "
-            SEE_HELP, RDL_MAX_RANKS, text);
+        say(RUN,
+            "-n takes a number of ranks from 1 to %d, and got '%s'; " SEE_HELP,
+            RDL_MAX_RANKS, text);
         return false;
     }
     *ranks = (int)n;
@@ -104,21 +116,22 @@ static bool parse_grace(const char *text, int64_t *ms)
     return true;
 }
 
-static void refuse_option(int argc, char **argv)
+/* getopt answers '?' and tells by optopt: 0 for a long option that is not known,
+ * the code of a known one that was given a value it does not take, else a letter
+ * that is not known. */
+static void refuse_option(char **argv)
 {
-    char letter[] = { '-', (char)optopt, '\0' };
-    /* For a long option optopt is 0, or the code of one that takes no value. */
-    bool is_letter = optopt > 0 && optopt < OPTION_GRACE &&
-                     strncmp(argv[optind - 1], "--", 2) != 0;
-    const char *given = is_letter || optind > argc ? letter : argv[optind - 1];
-    char name[64];
+    char given[64] = { '-', (char)optopt, '\0' };
+    bool has_value = optopt == 'h' || optopt == OPTION_NO_PREFIX;
 
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(given, "="), given);
-    if (!is_letter && optopt != 0)
-        say(RUN, "%s takes no value, and got '%s'; " SEE_HELP, name, given);
+    if (optopt == 0 || has_value)
+        snprintf(given, sizeof given, "%.*s",
+                 (int)strcspn(argv[optind - 1], "="), argv[optind - 1]);
+    if (has_value)
+        say(RUN, "%s takes no value; " SEE_HELP, given);
     else
         say(RUN, "there is no option '%s'; the nearest is '%s', and " SEE_HELP,
-            name, nearest_word(name, option_names));
+            given, nearest_word(given, option_names));
 }
 
 /* What parse_options found. */
@@ -149,7 +162,7 @@ static parsed parse_options(run_options *o, int argc, char **argv)
             say(RUN, "%s wants a value behind it; " SEE_HELP, argv[optind - 1]);
             return PARSED_WRONG;
         default:
-            refuse_option(argc, argv);
+            refuse_option(argv);
             return PARSED_WRONG;
         }
     return PARSED_RUN;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 typedef enum sink_kind {
-    SINK_PLAIN,  /* never blocks for long: a file, or a reopened pipe */
+    SINK_PLAIN, /* never blocks for long: a file, or a reopened pipe */
     SINK_SOCKET,
     SINK_WAITING /* would block: asked before each write */
 } sink_kind;
@@ -17,8 +17,8 @@ typedef struct sink {
     int fd;
     bool owned; /* fd is ours to close */
     sink_kind kind;
-    bool gone;  /* nobody reads it any more */
-    int error;  /* the first that lost something, or 0 */
+    bool gone; /* nobody reads it any more */
+    int error; /* the first that lost something, or 0 */
     size_t lost;
     size_t written;
     char *data; /* what waits is data[start..end) */

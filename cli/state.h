@@ -48,7 +48,7 @@ typedef struct keeper {
     struct rlimit descriptors; /* as ranks get it back */
 
     rank_state *ranks;
-    int *batch;       /* those that ended in this round */
+    int *batch; /* those that ended in this round */
     int batch_count;
     pid_t first_dead; /* whose SIGCHLD came first in this round; 0: none */
     int started;
@@ -57,12 +57,12 @@ typedef struct keeper {
     int report;     /* from the rank that is being started; -1: none is */
 
     phase phase;
-    int64_t deadline; /* of the phase */
+    int64_t deadline;   /* of the phase */
     int64_t trouble_at; /* when it began to go wrong */
     first_failure first;
-    int ended_by;   /* the signal that the user sent; 0: none */
-    int own_code;   /* something of ours failed; 0: nothing */
-    int cut_short;  /* ranks that were running when we began to end them */
+    int ended_by;  /* the signal that the user sent; 0: none */
+    int own_code;  /* something of ours failed; 0: nothing */
+    int cut_short; /* ranks that were running when we began to end them */
     bool cut_short_known;
     bool verdict_said;
     sigset_t echo_due; /* signals that the launcher will tell of once more */
