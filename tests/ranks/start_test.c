@@ -113,16 +113,24 @@ static void wait_for_the_absent(int rank, int size, void *arg)
         open_in_vain(&options, RDL_TIMEOUT, s->sentence);
 }
 
+/* As processes and, at the same time, as threads. */
 static void check_absence(unsigned absent, const char *sentence)
 {
-    start s = { .absent = absent, .sentence = sentence };
+    start threads = { .absent = absent, .sentence = sentence };
+    start processes = threads;
     rdl_test_left before = rdl_test_left_now();
+    pid_t pid[4];
 
-    name_job(s.job);
-    rdl_test_threads(4, wait_for_the_absent, &s);
+    snprintf(threads.job, sizeof threads.job, "threads-%d", (int)getpid());
+    snprintf(processes.job, sizeof processes.job, "ranks-%d", (int)getpid());
+    for (int rank = 0; rank < 4; rank++)
+        pid[rank] = rdl_test_start(rank, 4, wait_for_the_absent, &processes);
+    rdl_test_threads(4, wait_for_the_absent, &threads);
     rdl_test_nothing_left(&before);
-    rdl_test_processes(4, wait_for_the_absent, &s);
-    CHECK(!rdl_puppet_name_is_held(s.job));
+    for (int rank = 0; rank < 4; rank++)
+        CHECK_INT(rdl_test_wait(pid[rank]), 0);
+    CHECK(!rdl_puppet_name_is_held(threads.job));
+    CHECK(!rdl_puppet_name_is_held(processes.job));
 }
 
 RDL_TEST(the_last_rank_that_never_comes_is_named_on_all_others)
@@ -145,27 +153,27 @@ RDL_TEST(a_rank_alone_names_all_others)
     check_absence(~1u, "1 of 4 joined, missing ranks 1,2,3 after");
 }
 
-/* Who gives up first tells the others, whose own limit is far. */
-static void give_up_first(int rank, int size, void *arg)
+/* Three jobs at once; in each another rank gives up first and tells the others,
+ * whose own limit is far. */
+static void give_up_first(int index, int size, void *arg)
 {
-    const start *s = arg;
+    int rank = index % 3, job_number = index / 3;
+    char job[64];
     rdl_world_options options = { .rank = rank,
-                                  .size = size + 1,
-                                  .job = s->job,
+                                  .size = 4,
+                                  .job = job,
                                   .start_timeout_ms =
-                                      rank == (int)s->absent ? 1500 : LONG_MS };
+                                      rank == job_number ? 1500 : LONG_MS };
 
+    (void)arg;
+    (void)size;
+    snprintf(job, sizeof job, "start-%d-%d", (int)getpid(), job_number);
     open_in_vain(&options, RDL_TIMEOUT, "3 of 4 joined, missing rank 3");
 }
 
 RDL_TEST(who_gives_up_the_start_tells_the_others)
 {
-    start s;
-
-    for (s.absent = 0; s.absent < 3; s.absent++) {
-        name_job(s.job);
-        rdl_test_threads(3, give_up_first, &s);
-    }
+    rdl_test_threads(9, give_up_first, NULL);
 }
 
 /* --- two processes of one rank --------------------------------------------- */

@@ -7,7 +7,6 @@
 
 typedef struct rdl_test_left {
     int descriptors;
-    int threads;
     long mapped_kib; /* of arenas, and of pages that a fork wipes */
 } rdl_test_left;
 
