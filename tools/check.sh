@@ -59,6 +59,18 @@ build_for_arm()
     fi
 }
 
+# Shows how many tests have ended to who waits.
+count_tests()
+{
+    local line
+
+    while read -r line; do
+        if [[ $line =~ ^([0-9]+/[0-9]+)\ Test ]]; then
+            detail "testing ${BASH_REMATCH[1]}"
+        fi
+    done
+}
+
 # From ctest's JUnit file, and its log for how a test ended.
 read_tests()
 {
@@ -79,7 +91,8 @@ test_preset()
     calm_addresses "$preset"
     "${steady[@]}" ctest --test-dir "build/$preset" -j "$jobs" \
         --output-junit "$junit" --test-output-size-passed 65536 \
-        ${filter:+-R "$filter"} "$@" >"$log" 2>&1 </dev/null || status=$?
+        ${filter:+-R "$filter"} "$@" 2>&1 </dev/null | tee "$log" |
+        count_tests || status=$?
     [ -e "$junit" ] && read_tests "$log" "$junit"
     after=$(wc -l <"$results")
     if [ $status -ne 0 ] && [ "$(count failed "$arm")" -eq 0 ]; then
@@ -164,7 +177,11 @@ run_arm()
         printf '%-9s' "$arm"
         record failed packages "could not install what the arm needs"
     fi
-    if [ -t 1 ]; then printf '\r\033[K%-9s' "$arm"; elif [ -n "$step_last" ]; then printf ': '; fi
+    if [ -t 1 ]; then
+        printf '\r\033[K%-9s' "$arm"
+    elif [ -n "$step_last" ]; then
+        printf ': '
+    fi
     printf '%d passed, %d failed, %d skipped, %d s\n' "$(count passed "$arm")" \
         "$(count failed "$arm")" "$(count skipped "$arm")" $((SECONDS - start))
     sed 's/^/    /' "$report"
@@ -240,7 +257,7 @@ arm_fuzzing()
     need clang fuzz
     build_for_arm fuzz build/check/fuzzing.build.log || return 0
     for target in build/fuzz/fuzz/*; do
-        [ -x "$target" ] && [ -f "$target" ] || continue
+        [ -f "$target" ] || continue
         name=${target##*/}
         step "$name $seconds s"
         mkdir -p "build/fuzz/found/$name"

@@ -9,6 +9,12 @@
 #   tests, bench      anything
 # SPDX-License-Identifier: BSD-3-Clause
 
+BEGIN {
+    split("src include tests support bench cli examples llama python guard", names, " ")
+    for (i in names)
+        elsewhere[names[i]] = 1
+}
+
 FILENAME ~ /layers\.txt$/ {
     if ($1 != "" && $1 !~ /^#/)
         height[$1] = ++layers
@@ -44,11 +50,9 @@ function check_library(name, of)
 function check_user(name, of)
 {
     of = name
-    if (!sub(/\/.*/, "", of) || of == top)
-        return
-    if (top == "cli" && of == "llama")
-        return
-    wrong(top " is a user and includes \"" name "\": public headers only")
+    sub(/\/.*/, "", of)
+    if (of in height || of in elsewhere && of != top && (top != "cli" || of != "llama"))
+        wrong(top " is a user and includes \"" name "\": public headers only")
 }
 
 /^[ \t]*#[ \t]*include[ \t]*"/ {

@@ -71,9 +71,11 @@ clang_compiles_without_warnings()
 clang_tidy_is_silent()
 {
     must_compile debug-clang || return
+    # Its long traces of how it could happen stay in the log.
     c_files | grep '\.c$' | compiled_files |
         xargs -r -P "$jobs" -n 4 clang-tidy-14 -p build/debug-clang --quiet \
-            2>/dev/null
+            2>/dev/null >build/check/lint/clang-tidy.log && return
+    grep -A 2 ' error: ' build/check/lint/clang-tidy.log
 }
 
 # Those of the files that are part of the build.

@@ -106,17 +106,20 @@ errors_of()
         "$1" | tail -60
 }
 
-# build PRESET: says so only where it takes time or fails.
+# build PRESET TARGET ...: says so only where it takes time or fails.
 build()
 {
-    local log=build/$1.log
+    local preset=$1 log=build/$1.log
+    shift
 
     mkdir -p build
-    [ -e "build/$1/build.ninja" ] ||
-        echo "./dev: building into build/$1 (the first time takes longer)" >&2
-    if ! build_quietly "$1" "$log"; then
+    [ -e "build/$preset/build.ninja" ] ||
+        echo "./dev: building into build/$preset (the first time takes longer)" >&2
+    if ! cmake --preset "$preset" >"$log" 2>&1 </dev/null ||
+        ! cmake --build "build/$preset" -j "$jobs" --target "$@" \
+            >>"$log" 2>&1 </dev/null; then
         errors_of "$log" >&2
-        echo "./dev: the build of $1 failed; all of it: $log" >&2
+        echo "./dev: the build of $preset failed; all of it: $log" >&2
         return 1
     fi
 }

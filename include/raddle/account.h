@@ -14,18 +14,18 @@ extern "C" {
 #endif
 
 typedef struct rdl_account {
-    uint64_t groups_opened;  /* successful rdl_group_open calls of this rank */
-    uint64_t groups_open;    /* of these, lanes open now (RDL_WORLD included) */
-    uint64_t communicators;  /* distinct lists of more than one rank, this rank in
+    uint64_t groups_opened; /* successful rdl_group_open calls of this rank */
+    uint64_t groups_open;   /* of these, lanes open now (RDL_WORLD included) */
+    uint64_t communicators; /* distinct lists of more than one rank, this rank in
                                 them, that are open or still hold a slot */
-    uint64_t lanes;          /* list and name: slots of this rank in use */
+    uint64_t lanes;         /* list and name: slots of this rank in use */
     uint64_t arena_bytes_rank;  /* reserved in this rank's slice of the arena */
     uint64_t arena_bytes_total; /* of the whole arena, as the kernel counts them:
                                    st_blocks * 512 */
-    uint64_t dev_shm_bytes;  /* in /dev/shm: always 0 */
-    uint64_t descriptors;    /* held by this world */
-    uint64_t threads;        /* started by this world: 0 */
-    uint64_t collectives;    /* calls that came back with RDL_OK */
+    uint64_t dev_shm_bytes;     /* in /dev/shm: always 0 */
+    uint64_t descriptors;       /* held by this world */
+    uint64_t threads;           /* started by this world: 0 */
+    uint64_t collectives;       /* calls that came back with RDL_OK */
 } rdl_account;
 
 RDL_CALL rdl_status rdl_account_read(rdl_world *world, rdl_account *out);

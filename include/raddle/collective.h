@@ -46,9 +46,9 @@ typedef enum rdl_dtype {
 #undef X
 } rdl_dtype;
 
-/* SUM of integers wraps. MIN and MAX give NaN where any input is NaN. AVG is the
- * sum divided by the number of ranks; of integers the exact sum, truncated
- * toward zero. */
+/* SUM of integers wraps. MIN and MAX give NaN where any input is NaN (the first in
+ * the group's order), and of -0.0 and +0.0 the first. AVG is the sum divided by the
+ * number of ranks; of integers the exact sum divided, truncated toward zero. */
 #define RDL_REDUCTION_MAP(X) X(SUM, sum) X(MIN, min) X(MAX, max) X(AVG, avg)
 
 typedef enum rdl_reduction {

@@ -36,20 +36,21 @@ typedef struct rdl_group {
 
 /* All ranks in order, no name: open while the world is, never closed. */
 #ifdef __cplusplus
-#define RDL_WORLD (rdl_group{0, 0, 0})
+#define RDL_WORLD (rdl_group{ 0, 0, 0 })
 #else
-#define RDL_WORLD ((rdl_group){0, 0, 0})
+#define RDL_WORLD ((rdl_group){ 0, 0, 0 })
 #endif
 
 /* Opens the group of these count ranks, in this order, under name (NULL or "":
  * the default lane; at most RDL_NAME_MOST bytes). Both are copied. A rank that
  * is not in the list may open it too: its handle answers questions about the
- * group, and collectives refuse it. Each successful open wants one close.
+ * group, and collectives refuse it. Each successful open wants one close. The
+ * list of all ranks in order without a name is RDL_WORLD, and stays open.
  *
  * RDL_INVALID: an empty list, a rank outside the world or named twice, a name
  * too long. RDL_NO_MEMORY. */
-RDL_CALL rdl_status rdl_group_open(rdl_world *world, const int *ranks, int count,
-                                   const char *name, rdl_group *out);
+RDL_CALL rdl_status rdl_group_open(rdl_world *world, const int *ranks,
+                                   int count, const char *name, rdl_group *out);
 
 /* Gives the handle back; the last close of a group makes its handles stale. Does
  * not wait. Returns RDL_OK, or the group's first failure if no call has reported

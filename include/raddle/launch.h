@@ -24,15 +24,15 @@ extern "C" {
 typedef struct rdl_job rdl_job;
 
 typedef enum rdl_member_state {
-    RDL_MEMBER_ABSENT,  /* has not said hello */
-    RDL_MEMBER_JOINED,  /* a process of this rank has the arena */
-    RDL_MEMBER_LEFT,    /* it closed its world */
-    RDL_MEMBER_DEAD     /* it ended without closing its world */
+    RDL_MEMBER_ABSENT, /* has not said hello */
+    RDL_MEMBER_JOINED, /* a process of this rank has the arena */
+    RDL_MEMBER_LEFT,   /* it closed its world */
+    RDL_MEMBER_DEAD    /* it ended without closing its world */
 } rdl_member_state;
 
 typedef struct rdl_member {
     rdl_member_state state;
-    int64_t pid;        /* of the process that joined; 0 if none did. It need not
+    int64_t pid; /* of the process that joined; 0 if none did. It need not
                            be the launcher's child: a shell may stand between */
 } rdl_member;
 
@@ -63,7 +63,8 @@ RDL_CALL rdl_status rdl_job_serve(rdl_job *job);
 RDL_API void rdl_job_rank_ended(rdl_job *job, int rank, const char *text);
 
 /* The newest process of rank. RDL_INVALID if there is no such rank. */
-RDL_CALL rdl_status rdl_job_member(const rdl_job *job, int rank, rdl_member *out);
+RDL_CALL rdl_status rdl_job_member(const rdl_job *job, int rank,
+                                   rdl_member *out);
 
 #ifdef __cplusplus
 }

@@ -26,15 +26,15 @@ typedef struct rdl_world rdl_world;
 
 /* Zero is the default of every field. */
 typedef struct rdl_world_options {
-    rdl_host *host;        /* NULL: a host of its own; kept until close */
-    int rank;              /* 0..size-1; read only when size is not 0 */
-    int size;              /* 1..RDL_MAX_RANKS; 0: read the environment */
-    const char *job;       /* ranks of one user and one job meet. NULL or "": those
+    rdl_host *host;  /* NULL: a host of its own; kept until close */
+    int rank;        /* 0..size-1; read only when size is not 0 */
+    int size;        /* 1..RDL_MAX_RANKS; 0: read the environment */
+    const char *job; /* ranks of one user and one job meet. NULL or "": those
                               of this host object; without one, "raddle". Read
                               only when size is not 0 */
     int64_t start_timeout_ms; /* until all ranks have joined; 0: 60,000, or
                               RADDLE_START_TIMEOUT in seconds */
-    int64_t timeout_ms;    /* for each operation; 0: 300,000, or RADDLE_TIMEOUT
+    int64_t timeout_ms; /* for each operation; 0: 300,000, or RADDLE_TIMEOUT
                               in seconds */
 } rdl_world_options;
 

@@ -23,16 +23,32 @@ static size_t header_used(int size)
 uint64_t rdl_layout_hash(void)
 {
     static const uint64_t facts[] = {
-        sizeof(rdl_header),       sizeof(rdl_slice),     sizeof(rdl_slot),
-        sizeof(rdl_line),         sizeof(rdl_description), sizeof(rdl_obituary),
-        offsetof(rdl_slot, descriptions), offsetof(rdl_slot, key),
-        offsetof(rdl_slot, list_text),    offsetof(rdl_slot, name),
-        offsetof(rdl_slice, sleepers),    offsetof(rdl_slice, bell),
-        offsetof(rdl_slice, reason),      offsetof(rdl_header, obituaries),
-        RDL_SEQUENCE_BITS,        RDL_LINES,             RDL_INLINE,
-        RDL_TABLE_AT,             RDL_SLOTS_AT,          RDL_TEXTS_AT,
-        RDL_STAGING_AT,           RDL_SLICE_BYTES,       RDL_HEADER_BYTES,
-        RDL_MAX_RANKS,            RDL_GROUPS_MOST,       __BYTE_ORDER__,
+        sizeof(rdl_header),
+        sizeof(rdl_slice),
+        sizeof(rdl_slot),
+        sizeof(rdl_line),
+        sizeof(rdl_description),
+        sizeof(rdl_obituary),
+        offsetof(rdl_slot, descriptions),
+        offsetof(rdl_slot, key),
+        offsetof(rdl_slot, list_text),
+        offsetof(rdl_slot, name),
+        offsetof(rdl_slice, sleepers),
+        offsetof(rdl_slice, bell),
+        offsetof(rdl_slice, reason),
+        offsetof(rdl_header, obituaries),
+        RDL_SEQUENCE_BITS,
+        RDL_LINES,
+        RDL_INLINE,
+        RDL_TABLE_AT,
+        RDL_SLOTS_AT,
+        RDL_TEXTS_AT,
+        RDL_STAGING_AT,
+        RDL_SLICE_BYTES,
+        RDL_HEADER_BYTES,
+        RDL_MAX_RANKS,
+        RDL_GROUPS_MOST,
+        __BYTE_ORDER__,
     };
 
     return rdl_hash_bytes(2, facts, sizeof facts) | 1;
@@ -76,17 +92,22 @@ rdl_status rdl_arena_make(int size, int *out)
 static rdl_status check_header(const rdl_header *h, size_t bytes)
 {
     if (h->magic != RDL_MAGIC)
-        return rdl_fail(RDL_FORMAT, "what was handed over is no raddle arena: "
-                                    "magic %016" PRIx64, h->magic);
+        return rdl_fail(RDL_FORMAT,
+                        "what was handed over is no raddle arena: "
+                        "magic %016" PRIx64,
+                        h->magic);
     if (h->layout != rdl_layout_hash())
-        return rdl_fail(RDL_MISMATCH, "the arena has layout %016" PRIx64
+        return rdl_fail(RDL_MISMATCH,
+                        "the arena has layout %016" PRIx64
                         " and this library has %016" PRIx64 ": launcher and "
                         "ranks must use one version of raddle",
                         h->layout, rdl_layout_hash());
     if (h->size < 1 || h->size > RDL_MAX_RANKS ||
         bytes != RDL_HEADER_BYTES + (size_t)h->size * RDL_SLICE_BYTES)
-        return rdl_fail(RDL_FORMAT, "an arena of %" PRIu32 " ranks cannot have "
-                                    "%zu bytes", h->size, bytes);
+        return rdl_fail(RDL_FORMAT,
+                        "an arena of %" PRIu32 " ranks cannot have "
+                        "%zu bytes",
+                        h->size, bytes);
     return RDL_OK;
 }
 
@@ -99,8 +120,10 @@ rdl_status rdl_arena_map(rdl_arena *arena, int fd)
     if (rdl_fault_os() || fstat(fd, &st) != 0)
         return rdl_fail_errno(errno, "cannot look at the arena");
     if ((size_t)st.st_size < RDL_HEADER_BYTES)
-        return rdl_fail(RDL_FORMAT, "what was handed over is no raddle arena: "
-                                    "%lld bytes", (long long)st.st_size);
+        return rdl_fail(RDL_FORMAT,
+                        "what was handed over is no raddle arena: "
+                        "%lld bytes",
+                        (long long)st.st_size);
     RDL_TRY(rdl_os_map(fd, (size_t)st.st_size, &base));
     status = check_header(base, (size_t)st.st_size);
     if (status != RDL_OK) {

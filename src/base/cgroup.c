@@ -17,8 +17,8 @@
 typedef struct place {
     char path[RDL_PATH_MOST];   /* as in /proc/self/cgroup; "": there is none */
     char folder[RDL_PATH_MOST]; /* where it can be seen; "": nowhere so far */
-    size_t top;                 /* the bytes of folder that are the mount point */
-    bool inside;                /* path is in what is mounted there */
+    size_t top;  /* the bytes of folder that are the mount point */
+    bool inside; /* path is in what is mounted there */
 } place;
 
 typedef struct search {

@@ -19,8 +19,8 @@ static rdl_status visit(const rdl_cgroup *group, void *arg)
     visits *v = arg;
     size_t length = strlen(v->text);
 
-    snprintf(v->text + length, sizeof v->text - length, "%d %s\n", group->version,
-             group->folder);
+    snprintf(v->text + length, sizeof v->text - length, "%d %s\n",
+             group->version, group->folder);
     if (v->left != 0 && --v->left == 0)
         return rdl_fail(RDL_FORMAT, "enough");
     return RDL_OK;
@@ -78,12 +78,13 @@ RDL_TEST(a_tree_of_version_1_is_that_of_its_controller)
 
 RDL_TEST(both_versions_at_once_are_both_walked)
 {
-    check_visits(GROUPS_1 "0::/c\n",
-                 MOUNTS_1
-                 "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-                 "memory",
-                 "1 /sys/fs/cgroup/memory/m\n1 /sys/fs/cgroup/memory\n"
-                 "2 /sys/fs/cgroup/unified/c\n2 /sys/fs/cgroup/unified\n");
+    check_visits(
+        GROUPS_1 "0::/c\n",
+        MOUNTS_1
+        "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+        "memory",
+        "1 /sys/fs/cgroup/memory/m\n1 /sys/fs/cgroup/memory\n"
+        "2 /sys/fs/cgroup/unified/c\n2 /sys/fs/cgroup/unified\n");
 }
 
 RDL_TEST(a_mount_that_shows_a_part_of_the_tree_is_walked_from_there)
@@ -136,7 +137,8 @@ RDL_TEST(what_is_missing_or_not_understood_is_passed_over)
     check_visits("0::/a\n", NULL, "memory", "");
     check_visits(NULL, MOUNTS_2, "memory", "");
     check_visits("", "", "memory", "");
-    check_visits("0\n0:\n\n::\n:::\n7:memory\n", MOUNTS_2 MOUNTS_1, "memory", "");
+    check_visits("0\n0:\n\n::\n:::\n7:memory\n", MOUNTS_2 MOUNTS_1, "memory",
+                 "");
     check_visits("0::/a\n",
                  "\n \n31\n31 23 0:27 / /x\n31 23 0:27 / /x rw - cgroup2\n"
                  "31 23 0:27 / /x rw - cgroup2 none\n"
@@ -158,8 +160,9 @@ RDL_TEST(a_line_that_is_too_long_does_not_hide_the_next)
 RDL_TEST(random_bytes_do_no_harm)
 {
     static const char *const pieces[] = {
-        "0:", ":", "/a", "/..", "/", "\\040", "\\", " ", " - ", "cgroup2",
-        "cgroup", "memory", ",", "rw", "\n", "31 23 0:27 ", "\xff", "9",
+        "0:", ":",  "/a",  "/..",         "/",      "\\040",
+        "\\", " ",  " - ", "cgroup2",     "cgroup", "memory",
+        ",",  "rw", "\n",  "31 23 0:27 ", "\xff",   "9",
     };
     uint64_t state = rdl_test_seed();
 

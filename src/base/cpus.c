@@ -27,6 +27,12 @@ void rdl_cpus_remove(rdl_cpus *cpus, const rdl_cpus *others)
     }
 }
 
+void rdl_cpus_join(rdl_cpus *cpus, const rdl_cpus *others)
+{
+    for (int i = 0; i < PARTS; i++)
+        CPU_OR(&cpus->parts[i], &cpus->parts[i], &others->parts[i]);
+}
+
 void rdl_cpus_keep(rdl_cpus *cpus, const rdl_cpus *others)
 {
     for (int i = 0; i < PARTS; i++)

@@ -17,6 +17,7 @@ typedef struct rdl_cpus {
 
 void rdl_cpus_add(rdl_cpus *cpus, int cpu);
 void rdl_cpus_remove(rdl_cpus *cpus, const rdl_cpus *others);
+void rdl_cpus_join(rdl_cpus *cpus, const rdl_cpus *others);
 void rdl_cpus_keep(rdl_cpus *cpus, const rdl_cpus *others);
 bool rdl_cpus_has(const rdl_cpus *cpus, int cpu);
 int rdl_cpus_count(const rdl_cpus *cpus);

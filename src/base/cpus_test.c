@@ -24,7 +24,8 @@ RDL_TEST(a_list_is_numbers_and_ranges)
 {
     char text[256];
 
-    CHECK_TEXT(listed(rdl_cpus_parse("0-3,8,10-11\n"), text), "0 1 2 3 8 10 11");
+    CHECK_TEXT(listed(rdl_cpus_parse("0-3,8,10-11\n"), text),
+               "0 1 2 3 8 10 11");
     CHECK_TEXT(listed(rdl_cpus_parse("1023-1025,8191\n"), text),
                "1023 1024 1025 8191");
     CHECK_TEXT(listed(rdl_cpus_parse("0"), text), "0");

@@ -19,6 +19,8 @@
 #ifndef RDL_BASE_LAYOUT_H
 #define RDL_BASE_LAYOUT_H
 
+#include "base/cpus.h"
+
 #include <raddle/group.h>
 #include <raddle/host.h>
 #include <raddle/world.h>
@@ -85,21 +87,23 @@ typedef enum rdl_slice_state {
 
 typedef struct rdl_slice {
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t state; /* rdl_slice_state */
-    uint32_t failure;       /* status; this and reason are written before state */
-    uint32_t pid;           /* these four are written before JOINED */
-    uint32_t cores;         /* usable to this rank */
+    uint32_t failure; /* status; this and reason are written before state */
+    uint32_t pid;     /* this and what follows is written before JOINED */
+    uint32_t reserved;
     uint64_t started;       /* the process' start time, in clock ticks */
     uint64_t pid_namespace; /* pids of another namespace mean nothing here */
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t sleepers; /* threads of this rank */
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t bell;     /* written by anyone */
     _Alignas(RDL_CACHE_LINE) char reason[RDL_REASON];
+    rdl_cpus cpus; /* on which this rank may run */
 } rdl_slice;
 
 #define RDL_TABLE_AT ((size_t)RDL_PAGE)
 #define RDL_SLOTS_AT (RDL_TABLE_AT + RDL_TABLE_PLACES * sizeof(uint32_t))
 #define RDL_TEXTS_AT (RDL_SLOTS_AT + RDL_GROUPS_MOST * sizeof(rdl_slot))
 #define RDL_STAGING_AT (RDL_TEXTS_AT + RDL_TEXTS_BYTES)
-#define RDL_SLICE_BYTES (((RDL_STAGING_AT + RDL_STAGING_MOST) + 0x1fffff) & ~(size_t)0x1fffff)
+#define RDL_SLICE_BYTES                                                        \
+    (((RDL_STAGING_AT + RDL_STAGING_MOST) + 0x1fffff) & ~(size_t)0x1fffff)
 
 /* --- the header ------------------------------------------------------------ */
 
@@ -112,7 +116,7 @@ typedef struct rdl_obituary {
 
 typedef struct rdl_header {
     uint64_t magic;
-    uint64_t layout;      /* rdl_layout_hash() */
+    uint64_t layout; /* rdl_layout_hash() */
     uint64_t slice_bytes;
     uint32_t size;
     uint32_t maker_pid;
@@ -130,6 +134,8 @@ _Static_assert(sizeof(rdl_line) == RDL_CACHE_LINE,
 _Static_assert(sizeof(rdl_description) == 32, "shared: its layout is fixed");
 _Static_assert(sizeof(rdl_slot) == 512, "shared: its layout is fixed");
 _Static_assert(sizeof(rdl_slice) <= RDL_PAGE, "the slice begins with one page");
+_Static_assert(sizeof(rdl_cpus) == RDL_CPUS_MOST / 8,
+               "shared: a bit a processor");
 _Static_assert(sizeof(rdl_obituary) == RDL_CACHE_LINE, "one line a rank");
 _Static_assert((RDL_LINES & (RDL_LINES - 1)) == 0, "lines are found by a mask");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,

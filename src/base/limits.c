@@ -47,7 +47,8 @@ static void note(tightest *t, uint64_t have, uint64_t limit, const char *folder,
         return;
     t->have = have;
     t->limit = limit;
-    snprintf(t->file, sizeof t->file, "%.*s/%s", RDL_PATH_MOST - 64, folder, file);
+    snprintf(t->file, sizeof t->file, "%.*s/%s", RDL_PATH_MOST - 64, folder,
+             file);
 }
 
 /* Which files a version has. */
@@ -70,8 +71,8 @@ static rdl_status read_number(const rdl_cgroup *group, const char *file,
 {
     char text[64];
 
-    RDL_TRY(rdl_read_text(text, sizeof text, group->root, "%s/%s", group->folder,
-                          file));
+    RDL_TRY(rdl_read_text(text, sizeof text, group->root, "%s/%s",
+                          group->folder, file));
     *there = rdl_parse_number(text, out) != NULL;
     return RDL_OK;
 }
@@ -125,14 +126,15 @@ rdl_status rdl_limits_check_memory_at(const char *root, uint64_t need,
     RDL_TRY(rdl_cgroup_walk(root, "memory", visit_memory_group, &t));
     if (t.file[0] == 0 || need <= less(t.have, RDL_MEMORY_SPARED))
         return RDL_OK;
-    return rdl_fail(RDL_NO_MEMORY,
-                    "%.100s needs %llu bytes and has %llu: %.600s allows %llu, of "
-                    "which %llu are free and %llu are left to the program; lower "
-                    "rdl_host_options.staging_bytes or start fewer ranks",
-                    what, (unsigned long long)need,
-                    (unsigned long long)less(t.have, RDL_MEMORY_SPARED), t.file,
-                    (unsigned long long)t.limit, (unsigned long long)t.have,
-                    (unsigned long long)RDL_MEMORY_SPARED);
+    return rdl_fail(
+        RDL_NO_MEMORY,
+        "%.100s needs %llu bytes and has %llu: %.600s allows %llu, of "
+        "which %llu are free and %llu are left to the program; lower "
+        "rdl_host_options.staging_bytes or start fewer ranks",
+        what, (unsigned long long)need,
+        (unsigned long long)less(t.have, RDL_MEMORY_SPARED), t.file,
+        (unsigned long long)t.limit, (unsigned long long)t.have,
+        (unsigned long long)RDL_MEMORY_SPARED);
 }
 
 rdl_status rdl_limits_check_memory(uint64_t need, const char *what)

@@ -80,7 +80,8 @@ RDL_TEST(a_group_of_version_1_is_a_limit)
 {
     test_tree t = open_machine(1000);
 
-    put_number(&t, "/cg1/a/b/memory.limit_in_bytes", UINT64_C(0x7ffffffffffff000));
+    put_number(&t, "/cg1/a/b/memory.limit_in_bytes",
+               UINT64_C(0x7ffffffffffff000));
     put_number(&t, "/cg1/a/b/memory.usage_in_bytes", 900 * MIB);
     CHECK_OK(rdl_limits_check_memory_at(t.root, 500 * MIB, "arena"));
     put_number(&t, "/cg1/a/b/memory.limit_in_bytes", 64 * MIB);
@@ -173,7 +174,8 @@ RDL_TEST(this_machine_has_a_page_and_not_everything)
     CHECK_OK(rdl_limits_check_memory(4096, "a page"));
     CHECK_STATUS(rdl_limits_check_memory(UINT64_MAX, "everything"),
                  RDL_NO_MEMORY);
-    CHECK_HAS(rdl_error_detail(), "everything needs 18446744073709551615 bytes");
+    CHECK_HAS(rdl_error_detail(),
+              "everything needs 18446744073709551615 bytes");
 }
 
 RDL_TEST(the_limit_on_descriptors_is_a_text)

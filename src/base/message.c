@@ -17,7 +17,8 @@ typedef union control_room {
     struct cmsghdr align;
 } control_room;
 
-rdl_status rdl_message_send(int socket, const void *message, size_t bytes, int fd)
+rdl_status rdl_message_send(int socket, const void *message, size_t bytes,
+                            int fd)
 {
     struct iovec part = { .iov_base = (void *)(uintptr_t)message,
                           .iov_len = bytes };
@@ -125,8 +126,9 @@ rdl_status rdl_message_check_user(int socket)
         getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &length) != 0)
         return rdl_fail_errno(errno, "cannot ask who is at the other end");
     if (other.uid != geteuid())
-        return rdl_fail(RDL_INVALID, "the other end of the rendezvous belongs "
-                                     "to user %u, not to us (%u)",
+        return rdl_fail(RDL_INVALID,
+                        "the other end of the rendezvous belongs "
+                        "to user %u, not to us (%u)",
                         other.uid, geteuid());
     return RDL_OK;
 }

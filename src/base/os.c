@@ -56,8 +56,10 @@ rdl_status rdl_os_reserve(int fd, size_t offset, size_t bytes)
     if (error == ENOSPC)
         error = ENOMEM;
     return error == 0 ? RDL_OK
-                      : rdl_fail_errno(error, "cannot reserve %zu bytes of "
-                                              "shared memory", bytes);
+                      : rdl_fail_errno(error,
+                                       "cannot reserve %zu bytes of "
+                                       "shared memory",
+                                       bytes);
 }
 
 rdl_status rdl_os_map(int fd, size_t bytes, void **out)
@@ -67,8 +69,10 @@ rdl_status rdl_os_map(int fd, size_t bytes, void **out)
     if (!rdl_fault_os())
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
-        return rdl_fail_errno(errno, "cannot map %zu bytes of shared memory "
-                                     "(is RLIMIT_AS set?)", bytes);
+        return rdl_fail_errno(errno,
+                              "cannot map %zu bytes of shared memory "
+                              "(is RLIMIT_AS set?)",
+                              bytes);
     /* A child that kept it could write into its parent's arena. */
     madvise(memory, bytes, MADV_DONTFORK);
     *out = memory;

@@ -42,7 +42,7 @@ bool rdl_fork_mark_holds(const rdl_fork_mark *mark);
 
 typedef struct rdl_process {
     uint32_t pid;
-    uint64_t started;       /* clock ticks after boot; tells reused pids apart */
+    uint64_t started; /* clock ticks after boot; tells reused pids apart */
     uint64_t pid_namespace; /* 0: not known */
 } rdl_process;
 

@@ -73,8 +73,7 @@ static rdl_status check_numbers(const rdl_place *place, const char *rank_name,
 
 /* Both or neither; *found says which. */
 static rdl_status read_pair(rdl_environment environment, const char *rank_name,
-                            const char *size_name, rdl_place *place,
-                            bool *found)
+                            const char *size_name, rdl_place *place, bool *found)
 {
     bool rank, size;
 
@@ -129,15 +128,17 @@ static rdl_status from_torchrun(rdl_environment environment, rdl_place *place,
         return RDL_OK;
     RDL_TRY(read_int(environment, "LOCAL_WORLD_SIZE", &here, &local));
     if (local && here != place->size)
-        return rdl_fail(RDL_UNSUPPORTED,
-                        "the world has %d ranks and %d of them are on this host "
-                        "(LOCAL_WORLD_SIZE): this version joins ranks of one "
-                        "host only",
-                        place->size, here);
+        return rdl_fail(
+            RDL_UNSUPPORTED,
+            "the world has %d ranks and %d of them are on this host "
+            "(LOCAL_WORLD_SIZE): this version joins ranks of one "
+            "host only",
+            place->size, here);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = environment(names[i]);
 
-        hash = rdl_hash_bytes(hash, value ? value : "", value ? strlen(value) : 0);
+        hash =
+            rdl_hash_bytes(hash, value ? value : "", value ? strlen(value) : 0);
     }
     name_job(place, hash);
     return RDL_OK;

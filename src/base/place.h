@@ -12,9 +12,9 @@
 typedef struct rdl_place {
     int rank;
     int size;
-    int fd;          /* the launcher's socket, not ours to close; -1: none */
-    uint64_t job;    /* hash of all that names the job */
-    char name[96];   /* the abstract socket's, without its leading 0 */
+    int fd;        /* the launcher's socket, not ours to close; -1: none */
+    uint64_t job;  /* hash of all that names the job */
+    char name[96]; /* the abstract socket's, without its leading 0 */
     int64_t start_timeout_ms;
     int64_t timeout_ms;
 } rdl_place;

@@ -56,10 +56,11 @@ static rdl_status check_place(rdl_roster *roster, const rdl_hello *hello)
     rdl_process *member;
 
     if (hello->size != (uint32_t)roster->size) {
-        rdl_status st = rdl_fail(
-            RDL_MISMATCH, "the world has %d ranks for who keeps the job and "
-            "%" PRIu32 " for rank %" PRIu32 " (process %" PRIu32 ")",
-            roster->size, hello->size, hello->rank, hello->pid);
+        rdl_status st =
+            rdl_fail(RDL_MISMATCH,
+                     "the world has %d ranks for who keeps the job and "
+                     "%" PRIu32 " for rank %" PRIu32 " (process %" PRIu32 ")",
+                     roster->size, hello->size, hello->rank, hello->pid);
 
         rdl_arena_fail_start(&roster->arena, st, rdl_error_detail());
         return st;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define SLOTS_STEP 128u           /* slots reserved at a time: 64 KiB */
+#define SLOTS_STEP 128u /* slots reserved at a time: 64 KiB */
 #define TEXTS_STEP ((size_t)65536)
 #define TEXT_LEAST 64u
 
@@ -98,30 +98,30 @@ static _Atomic uint64_t *text_words(rdl_slice *slice, uint32_t offset)
                                         offset);
 }
 
-static unsigned class_of(size_t bytes)
+static unsigned tier_of(size_t bytes)
 {
-    unsigned class = 0;
+    unsigned tier = 0;
 
-    while (((size_t)TEXT_LEAST << class) < bytes)
-        class++;
-    return class;
+    while (((size_t)TEXT_LEAST << tier) < bytes)
+        tier++;
+    return tier;
 }
 
 /* Room for bytes; 0 if there is none. The caller holds the lock. */
 static uint32_t take_text(rdl_shelf *shelf, size_t bytes)
 {
-    unsigned class = class_of(bytes);
+    unsigned tier = tier_of(bytes);
     uint32_t at;
 
-    if (class >= RDL_TEXT_CLASSES)
+    if (tier >= RDL_TEXT_CLASSES)
         return 0;
-    at = shelf->texts_free[class];
+    at = shelf->texts_free[tier];
     if (at != 0) {
-        shelf->texts_free[class] = (uint32_t)atomic_load_explicit(
+        shelf->texts_free[tier] = (uint32_t)atomic_load_explicit(
             text_words(shelf->slice, at), memory_order_relaxed);
         return at;
     }
-    bytes = (size_t)TEXT_LEAST << class;
+    bytes = (size_t)TEXT_LEAST << tier;
     if (shelf->texts_used + bytes > RDL_TEXTS_BYTES ||
         (shelf->texts_used + bytes > shelf->texts_ready &&
          more_texts(shelf) != RDL_OK))
@@ -133,13 +133,13 @@ static uint32_t take_text(rdl_shelf *shelf, size_t bytes)
 
 static void give_text(rdl_shelf *shelf, uint32_t at, size_t bytes)
 {
-    unsigned class = class_of(bytes);
+    unsigned tier = tier_of(bytes);
 
     if (at == 0)
         return;
-    atomic_store_explicit(text_words(shelf->slice, at),
-                          shelf->texts_free[class], memory_order_relaxed);
-    shelf->texts_free[class] = at;
+    atomic_store_explicit(text_words(shelf->slice, at), shelf->texts_free[tier],
+                          memory_order_relaxed);
+    shelf->texts_free[tier] = at;
 }
 
 /* The first word is the length. */
@@ -292,10 +292,10 @@ void rdl_shelf_give_slot(rdl_shelf *shelf, const rdl_slot_ref *ref)
      * the slot is no longer this lane's, or it would wait for ever. */
     for (int i = 0; i < RDL_LINES; i++)
         atomic_store_explicit(&slot->lines[i].word, 0, memory_order_release);
-    free_text_of(shelf, atomic_load_explicit(&slot->list_text,
-                                             memory_order_relaxed));
-    free_text_of(shelf, atomic_load_explicit(&slot->cause_text,
-                                             memory_order_relaxed));
+    free_text_of(shelf,
+                 atomic_load_explicit(&slot->list_text, memory_order_relaxed));
+    free_text_of(shelf,
+                 atomic_load_explicit(&slot->cause_text, memory_order_relaxed));
     shelf->slots_free[shelf->n_free++] = ref->index;
     pthread_mutex_unlock(&shelf->lock);
 }
@@ -332,8 +332,8 @@ rdl_lease rdl_shelf_take_lease(rdl_shelf *shelf, size_t wish)
         n--;
     if (n > 0) {
         shelf->staging_busy |= lease.units;
-        lease.offset = RDL_STAGING_AT +
-                       (size_t)__builtin_ctz(lease.units) * unit;
+        lease.offset =
+            RDL_STAGING_AT + (size_t)__builtin_ctz(lease.units) * unit;
         lease.bytes = (uint32_t)((size_t)n * unit);
     }
     pthread_mutex_unlock(&shelf->lock);

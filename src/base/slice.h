@@ -75,7 +75,7 @@ size_t rdl_slice_read_text(rdl_slice *slice, uint32_t offset, void *data,
 typedef struct rdl_lease {
     uint64_t offset; /* in the slice */
     uint32_t bytes;
-    uint32_t units;  /* which */
+    uint32_t units; /* which */
 } rdl_lease;
 
 /* Never waits. Takes at most half of what is free, and at least a unit. */

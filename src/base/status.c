@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/status.h"
 
+#include "base/limits.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -44,32 +46,35 @@ static void set_sentence(const char *format, va_list args)
     memcpy(sentence, fresh, sizeof sentence);
 }
 
-rdl_status rdl_fail(rdl_status status, const char *format, ...)
+void rdl_say(const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
     set_sentence(format, args);
     va_end(args);
-    return status;
 }
 
-rdl_status rdl_fail_errno(int error, const char *format, ...)
+bool rdl_say_errno(int error, const char *format, ...)
 {
     const char *name = strerrorname_np(error);
+    const char *text = strerrordesc_np(error);
+    char limits[RDL_DESCRIPTORS_TEXT] = "";
     va_list args;
 
     va_start(args, format);
     set_sentence(format, args);
     va_end(args);
-    return rdl_fail(error == ENOMEM ? RDL_NO_MEMORY : RDL_SYSTEM, "%s: %s (%s)",
-                    sentence, strerrordesc_np(error) ? strerrordesc_np(error)
-                                                     : "unknown error",
-                    name ? name : "?");
+    if (error == EMFILE)
+        rdl_limits_descriptors(limits);
+    rdl_say("%s: %s (%s%s%s)", sentence, text ? text : "unknown error",
+            name ? name : "?", limits[0] ? "; " : "", limits);
+    return error == ENOMEM;
 }
 
 _Noreturn void rdl_assert_failed(const char *what, const char *file, int line)
 {
-    fprintf(stderr, "raddle: bug at %s:%d: %s does not hold\n", file, line, what);
+    fprintf(stderr, "raddle: bug at %s:%d: %s does not hold\n", file, line,
+            what);
     abort();
 }

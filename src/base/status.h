@@ -17,14 +17,21 @@
 
 #define RDL_PRINTF(at, first) __attribute__((format(printf, at, first)))
 
-/* Sets the sentence and returns status. Arguments may point into the present
- * sentence. */
-rdl_status rdl_fail(rdl_status status, const char *format, ...)
-    RDL_PRINTF(2, 3);
+/* rdl_fail(status, format, ...) sets the sentence and is status. The arguments may
+ * point into the present sentence. It is a macro so that compilers see what comes
+ * back. */
+#define rdl_fail(status, ...) (rdl_say(__VA_ARGS__), (rdl_status)(status))
 
-/* As rdl_fail, with ": Text of error (NAME)" behind it; RDL_SYSTEM but for
- * ENOMEM, which is RDL_NO_MEMORY. */
-rdl_status rdl_fail_errno(int error, const char *format, ...) RDL_PRINTF(2, 3);
+/* As rdl_fail, with ": Text of error (NAME)" behind the sentence; RDL_SYSTEM but
+ * for ENOMEM, which is RDL_NO_MEMORY. */
+#define rdl_fail_errno(error, ...)                                             \
+    (rdl_say_errno(error, __VA_ARGS__) ? RDL_NO_MEMORY : RDL_SYSTEM)
+
+/* The sentence alone. */
+void rdl_say(const char *format, ...) RDL_PRINTF(1, 2);
+
+/* Returns whether it was ENOMEM. */
+bool rdl_say_errno(int error, const char *format, ...) RDL_PRINTF(2, 3);
 
 #define RDL_TRY(call)                                                          \
     do {                                                                       \

@@ -79,7 +79,8 @@ static rdl_status ask_launcher(const rdl_place *place, rdl_deadline deadline,
 
 /* --- without a launcher ---------------------------------------------------- */
 
-static socklen_t make_address(const rdl_place *place, struct sockaddr_un *address)
+static socklen_t make_address(const rdl_place *place,
+                              struct sockaddr_un *address)
 {
     size_t n = strlen(place->name);
 
@@ -113,9 +114,8 @@ static rdl_status keep(rdl_store *store, const rdl_place *place, int *out)
     hello = make_hello(place, &self);
     st = rdl_roster_admit(&store->roster, &hello);
     if (st == RDL_OK) {
-        fd = rdl_fault_os()
-                 ? -1
-                 : fcntl(store->roster.arena.fd, F_DUPFD_CLOEXEC, 0);
+        fd = rdl_fault_os() ? -1
+                            : fcntl(store->roster.arena.fd, F_DUPFD_CLOEXEC, 0);
         if (fd >= 0) {
             *out = fd;
             return RDL_OK;
@@ -135,8 +135,7 @@ static rdl_status try_to_keep(rdl_store *store, const rdl_place *place, int *out
     int fd;
 
     RDL_TRY(make_socket(&fd));
-    if (rdl_fault_os() ||
-        bind(fd, (struct sockaddr *)&address, length) != 0) {
+    if (rdl_fault_os() || bind(fd, (struct sockaddr *)&address, length) != 0) {
         st = errno == EADDRINUSE
                  ? RDL_AGAIN
                  : rdl_fail_errno(errno, "cannot bind the rendezvous");
@@ -167,10 +166,10 @@ static rdl_status try_to_ask(const rdl_place *place, rdl_deadline deadline,
     int fd, error;
 
     RDL_TRY(make_socket(&fd));
-    error = rdl_fault_os() ||
-                    connect(fd, (struct sockaddr *)&address, length) != 0
-                ? errno
-                : 0;
+    error =
+        rdl_fault_os() || connect(fd, (struct sockaddr *)&address, length) != 0
+            ? errno
+            : 0;
     if (error == 0) {
         st = ask(fd, place, deadline, out);
         if (st == RDL_PEER)
@@ -199,9 +198,10 @@ rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
         if (st != RDL_AGAIN)
             return st;
         if (rdl_deadline_passed(deadline))
-            return rdl_fail(RDL_TIMEOUT, "rank %d of %d found nobody to answer "
-                            "at the rendezvous %s", place->rank, place->size,
-                            place->name);
+            return rdl_fail(RDL_TIMEOUT,
+                            "rank %d of %d found nobody to answer "
+                            "at the rendezvous %s",
+                            place->rank, place->size, place->name);
         rdl_sleep(MS / 2);
     }
 }

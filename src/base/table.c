@@ -55,8 +55,8 @@ rdl_slot *rdl_table_find(rdl_slice *slice, rdl_key key, uint32_t *tag)
 
 rdl_slot *rdl_table_at(rdl_slice *slice, uint32_t place)
 {
-    uint32_t index = atomic_load_explicit(place_at(slice, place),
-                                          memory_order_acquire);
+    uint32_t index =
+        atomic_load_explicit(place_at(slice, place), memory_order_acquire);
 
     return index == FREE || index > RDL_GROUPS_MOST
                ? NULL
@@ -87,10 +87,12 @@ bool rdl_table_add(rdl_slice *mine, uint32_t index)
 /* The places from at on that end in a free one need no marks of removal. */
 static void tidy(rdl_slice *mine, uint64_t at)
 {
-    if (atomic_load_explicit(place_at(mine, at + 1), memory_order_relaxed) != FREE)
+    if (atomic_load_explicit(place_at(mine, at + 1), memory_order_relaxed) !=
+        FREE)
         return;
     for (; atomic_load_explicit(place_at(mine, at), memory_order_relaxed) ==
-           REMOVED; at += RDL_TABLE_PLACES - 1)
+           REMOVED;
+         at += RDL_TABLE_PLACES - 1)
         atomic_store_explicit(place_at(mine, at), FREE, memory_order_release);
 }
 

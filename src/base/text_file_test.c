@@ -56,8 +56,13 @@ RDL_TEST(a_number_ends_where_its_digits_do)
 
 RDL_TEST(what_is_no_number_leaves_it_untouched)
 {
-    const char *const texts[] = { "",     "max", "-1", "+1",
-                                  "\n1", "x1", "18446744073709551616",
+    const char *const texts[] = { "",
+                                  "max",
+                                  "-1",
+                                  "+1",
+                                  "\n1",
+                                  "x1",
+                                  "18446744073709551616",
                                   "99999999999999999999999" };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

@@ -48,7 +48,8 @@ static rdl_status read_siblings(const char *root, int cpu, rdl_cpus *out)
 
 /* The cores that cpus belong to. Counts no further than most, as each core is a
  * file to read. */
-static rdl_status count_cores(const char *root, rdl_cpus cpus, int most, int *out)
+static rdl_status count_cores(const char *root, rdl_cpus cpus, int most,
+                              int *out)
 {
     int count = 0;
 
@@ -126,8 +127,8 @@ static rdl_status visit_cpu_group(const rdl_cgroup *group, void *arg)
     return RDL_OK;
 }
 
-rdl_status rdl_topology_usable_cores_at(const char *root, const rdl_cpus *allowed,
-                                        int *out)
+rdl_status rdl_topology_usable_cores_at(const char *root,
+                                        const rdl_cpus *allowed, int *out)
 {
     rdl_cpus cpus;
     int most = INT_MAX;
@@ -231,7 +232,8 @@ static void find_caches(hwloc_topology_t h, const rdl_cpus *allowed,
                         rdl_topology *out)
 {
     int cpu = rdl_cpus_next(allowed, 0);
-    hwloc_obj_t obj = hwloc_get_pu_obj_by_os_index(h, cpu < 0 ? 0 : (unsigned)cpu);
+    hwloc_obj_t obj =
+        hwloc_get_pu_obj_by_os_index(h, cpu < 0 ? 0 : (unsigned)cpu);
 
     for (; obj != NULL; obj = obj->parent) {
         if (obj->type == HWLOC_OBJ_L2CACHE)

@@ -7,9 +7,9 @@
  * a quota of 150 % is two cores.
  *
  * Two doors, because they differ in price. Each rank counts its usable cores
- * when it starts, for some tens of microseconds. The rest comes from hwloc, which
- * loads a millisecond on two processors and ten or more on a hundred, since it
- * reads some ten files of each. */
+ * when it starts, for a tenth of a millisecond. The rest comes from hwloc, which
+ * loads one millisecond on two processors and seven on 128, since it reads ten
+ * files and more of each, and longer where it has plugins. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RDL_BASE_TOPOLOGY_H
 #define RDL_BASE_TOPOLOGY_H
@@ -35,8 +35,8 @@ rdl_status rdl_topology_read(rdl_topology *out);
 
 /* For tests: of the machine whose files are below root, and of a thread that may
  * run on allowed (empty: anywhere). Never asks hwloc. */
-rdl_status rdl_topology_usable_cores_at(const char *root, const rdl_cpus *allowed,
-                                        int *out);
+rdl_status rdl_topology_usable_cores_at(const char *root,
+                                        const rdl_cpus *allowed, int *out);
 rdl_status rdl_topology_read_at(const char *root, const rdl_cpus *allowed,
                                 rdl_topology *out);
 

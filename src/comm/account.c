@@ -17,8 +17,8 @@ rdl_status rdl_account_read(rdl_world *world, rdl_account *out)
     account.communicators = world->n_comms;
     account.lanes = world->n_slots;
     pthread_mutex_unlock(&world->lock);
-    account.collectives = atomic_load_explicit(&world->n_collectives,
-                                               memory_order_relaxed);
+    account.collectives =
+        atomic_load_explicit(&world->n_collectives, memory_order_relaxed);
     if (world->mapping != NULL) {
         account.descriptors = 1;
         account.arena_bytes_rank = rdl_shelf_reserved(&world->shelf);

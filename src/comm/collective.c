@@ -53,9 +53,10 @@ static rdl_status check_size(const call *c, const rdl_comm *comm,
     size_t element = rdl_dtype_bytes(c->dtype);
 
     if (c->count > SIZE_MAX / 4 / element / (size_t)comm->size)
-        return rdl_fail(RDL_INVALID, "%s: %zu elements of %zu bytes for %d ranks: "
-                        "the size overflows", name, c->count, element,
-                        comm->size);
+        return rdl_fail(RDL_INVALID,
+                        "%s: %zu elements of %zu bytes for %d ranks: "
+                        "the size overflows",
+                        name, c->count, element, comm->size);
     *block = c->count * element;
     *all = *block * (size_t)comm->size;
     return RDL_OK;
@@ -99,8 +100,7 @@ static rdl_status check_buffers(const call *c, const rdl_comm *comm,
         return rdl_fail(RDL_INVALID, "%s: %s is NULL and %zu bytes are wanted",
                         name, c->input ? "output" : "input",
                         c->input ? out : in);
-    if (overlap(c->input, in, c->output, out) &&
-        !in_place(c, comm, block))
+    if (overlap(c->input, in, c->output, out) && !in_place(c, comm, block))
         return rdl_fail(RDL_INVALID,
                         "%s: input (%zu bytes at %p) and output (%zu bytes at "
                         "%p) overlap, and not in the way that is in place",
@@ -158,7 +158,7 @@ static rdl_status run_on(rdl_lane *lane, const call *c, const rdl_call *options)
 {
     const char *name = rdl_operation_name(c->operation);
     int64_t timeout_ms = lane->world->timeout_ms;
-    size_t block, all;
+    size_t block = 0, all = 0;
     rdl_status st;
 
     RDL_TRY(check_types(c, name));
@@ -194,7 +194,8 @@ static rdl_status run(rdl_world *world, rdl_group group, const call *c,
 
 /* --- the calls ------------------------------------------------------------- */
 
-rdl_status rdl_barrier(rdl_world *world, rdl_group group, const rdl_call *options)
+rdl_status rdl_barrier(rdl_world *world, rdl_group group,
+                       const rdl_call *options)
 {
     call c = { .operation = RDL_OP_BARRIER };
 

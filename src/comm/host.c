@@ -16,10 +16,9 @@ static rdl_status check(const rdl_host_options *options)
     if (options->staging_bytes != 0 &&
         (options->staging_bytes < RDL_STAGING_LEAST ||
          options->staging_bytes > RDL_STAGING_MOST))
-        return rdl_fail(RDL_INVALID,
-                        "staging_bytes %zu is outside %zu..%zu (or 0)",
-                        options->staging_bytes, RDL_STAGING_LEAST,
-                        RDL_STAGING_MOST);
+        return rdl_fail(
+            RDL_INVALID, "staging_bytes %zu is outside %zu..%zu (or 0)",
+            options->staging_bytes, RDL_STAGING_LEAST, RDL_STAGING_MOST);
     if (options->groups < 0 || options->groups > RDL_GROUPS_MOST)
         return rdl_fail(RDL_INVALID, "groups %d is outside 1..%d (or 0)",
                         options->groups, RDL_GROUPS_MOST);

@@ -19,8 +19,8 @@ static rdl_status make_peers(rdl_lane *lane)
         return rdl_fail(RDL_NO_MEMORY, "no memory for %d peers", comm->size);
     for (int i = 0; i < comm->size; i++) {
         peers[i].rank = comm->ranks[i];
-        peers[i].slice = rdl_arena_slice(&lane->world->mapping->arena,
-                                         comm->ranks[i]);
+        peers[i].slice =
+            rdl_arena_slice(&lane->world->mapping->arena, comm->ranks[i]);
     }
     lane->peers = peers;
     return RDL_OK;
@@ -135,8 +135,7 @@ static void publish_failure(rdl_lane *lane)
 
     if (lane->cause != NULL)
         atomic_store_explicit(&slot->cause_text,
-                              rdl_shelf_put_text(&lane->world->shelf,
-                                                 lane->cause,
+                              rdl_shelf_put_text(&lane->world->shelf, lane->cause,
                                                  strlen(lane->cause)),
                               memory_order_relaxed);
     /* Pairs with the acquire in rdl_slot_cause. */
@@ -150,8 +149,8 @@ rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
 {
     if (lane->failure == RDL_OK) {
         lane->failure = status;
-        lane->cause = rdl_copy_text(rdl_error_detail(),
-                                    strlen(rdl_error_detail()));
+        lane->cause =
+            rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
         publish_failure(lane);
     }
     return rdl_lane_state(lane);
@@ -170,9 +169,9 @@ static rdl_status adopt(rdl_lane *lane, int peer, uint32_t cause)
 
     text[n] = 0;
     if (n > 0)
-        rdl_fail(status, "%s", text);
+        rdl_say("%s", text);
     else
-        rdl_fail(status, "rank %d reports %s", p->rank, rdl_status_name(status));
+        rdl_say("rank %d reports %s", p->rank, rdl_status_name(status));
     return rdl_lane_fail(lane, status);
 }
 
@@ -192,8 +191,8 @@ static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
     char group[RDL_LANE_TEXT];
 
     rdl_lane_text(lane, group, sizeof group);
-    rdl_fail(status, "%s #%llu on %s: %s", limit->operation,
-             (unsigned long long)lane->number, group, what);
+    rdl_say("%s #%llu on %s: %s", limit->operation,
+            (unsigned long long)lane->number, group, what);
     return rdl_lane_fail(lane, status);
 }
 
@@ -220,8 +219,10 @@ static bool is_gone(const rdl_world *world, const rdl_peer *p, char *text,
         snprintf(text, bytes, "rank %d is gone: %s", p->rank, o->text);
         return true;
     }
-    snprintf(text, bytes, "rank %d is gone: its process %u ended without "
-             "closing its world", p->rank, slice->pid);
+    snprintf(text, bytes,
+             "rank %d is gone: its process %u ended without "
+             "closing its world",
+             p->rank, slice->pid);
     return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
 }
 
@@ -239,8 +240,8 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
             continue;
         if (p->slot == NULL)
             p->slot = rdl_table_find(p->slice, lane->key, &p->tag);
-        if (p->slot != NULL && atomic_load_explicit(&p->slot->tag,
-                                                    memory_order_acquire) == p->tag)
+        if (p->slot != NULL &&
+            atomic_load_explicit(&p->slot->tag, memory_order_acquire) == p->tag)
             RDL_TRY(rdl_lane_check_peer(lane, i));
     }
     if (!is_gone(lane->world, &lane->peers[peer], what, sizeof what) ||
@@ -251,10 +252,11 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
 
 /* What else the peer has open under this lane's name: a list that differs is the
  * usual reason for never meeting. */
-static void add_namesakes(const rdl_lane *lane, const rdl_peer *p, rdl_text *text)
+static void add_namesakes(const rdl_lane *lane, const rdl_peer *p,
+                          rdl_text *text)
 {
-    uint64_t name = atomic_load_explicit(&lane->mine.slot->name,
-                                         memory_order_relaxed);
+    uint64_t name =
+        atomic_load_explicit(&lane->mine.slot->name, memory_order_relaxed);
     int shown = 0;
 
     for (uint32_t place = 0; place < RDL_TABLE_PLACES && shown < 2; place++) {
@@ -264,13 +266,13 @@ static void add_namesakes(const rdl_lane *lane, const rdl_peer *p, rdl_text *tex
         uint32_t counts[2];
         size_t n;
 
-        if (slot == NULL || atomic_load_explicit(&slot->name,
-                                                 memory_order_relaxed) != name)
+        if (slot == NULL ||
+            atomic_load_explicit(&slot->name, memory_order_relaxed) != name)
             continue;
-        n = rdl_slice_read_text(p->slice,
-                                atomic_load_explicit(&slot->list_text,
-                                                     memory_order_relaxed),
-                                list, sizeof list);
+        n = rdl_slice_read_text(
+            p->slice,
+            atomic_load_explicit(&slot->list_text, memory_order_relaxed), list,
+            sizeof list);
         memcpy(counts, list, sizeof counts);
         if (n < sizeof counts || counts[0] > RDL_MAX_RANKS ||
             n < sizeof counts + 2 * counts[0])
@@ -365,15 +367,16 @@ static rdl_status doze(rdl_lane *lane, int peer, const rdl_limit *limit,
     if (!*arrived && st == RDL_OK && rdl_deadline_passed(limit->deadline))
         st = time_out(lane, peer, limit);
     if (!*arrived && st == RDL_OK)
-        rdl_bell_sleep(mine, bell, rdl_deadline_left(limit->deadline, SLEEP_MOST));
+        rdl_bell_sleep(mine, bell,
+                       rdl_deadline_left(limit->deadline, SLEEP_MOST));
     rdl_bell_withdraw(mine);
     return st;
 }
 
 rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit)
 {
-    bool arrived = rdl_lane_arrived(lane, peer) || spin(lane, peer) ||
-                   yield(lane, peer);
+    bool arrived =
+        rdl_lane_arrived(lane, peer) || spin(lane, peer) || yield(lane, peer);
 
     if (!arrived && limit->deadline == 0)
         limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);

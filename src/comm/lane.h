@@ -31,14 +31,14 @@ typedef struct rdl_peer {
     rdl_slice *slice;
     rdl_slot *slot; /* NULL: not found yet */
     uint32_t tag;
-    int rank; /* in the world */
+    int rank;         /* in the world */
     uint64_t offered; /* where its staging for the present call lies */
 } rdl_peer;
 
 typedef struct rdl_lane rdl_lane;
 struct rdl_lane {
     rdl_world *world;
-    pthread_mutex_t lock; /* the drive lock: held through an operation */
+    pthread_mutex_t lock;        /* the drive lock: held through an operation */
     _Atomic uint32_t generation; /* changes under both locks */
 
     /* The registry's (comm/registry.c), under the world's lock. */

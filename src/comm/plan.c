@@ -304,8 +304,8 @@ static range slice_range(const rdl_plan *p, uint64_t round, int which)
     size_t begin = smaller((size_t)which * p->slice, p->piece);
     size_t end = smaller(begin + p->slice, p->piece);
 
-    return (range){ .at = at + begin, .bytes = end - begin,
-                    .high = p->shape.bytes };
+    return (
+        range){ .at = at + begin, .bytes = end - begin, .high = p->shape.bytes };
 }
 
 static rdl_step two_phase(const rdl_plan *p, uint64_t round, int i)
@@ -323,7 +323,8 @@ static rdl_step two_phase(const rdl_plan *p, uint64_t round, int i)
     }
     if (i < 6)
         return publish_or_await(i - 4);
-    step = (rdl_step){ .kind = RDL_STEP_TAKE, .peer = i - 6, .staged = p->piece };
+    step =
+        (rdl_step){ .kind = RDL_STEP_TAKE, .peer = i - 6, .staged = p->piece };
     return cut(step, slice_range(p, round, i - 6));
 }
 

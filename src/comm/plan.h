@@ -38,9 +38,9 @@ const char *rdl_operation_name(rdl_operation operation);
 typedef struct rdl_shape {
     rdl_operation operation;
     int me;
-    int size;      /* at least 2 */
+    int size; /* at least 2 */
     int root;
-    size_t bytes;  /* of one rank's block: count * size of an element */
+    size_t bytes; /* of one rank's block: count * size of an element */
 } rdl_shape;
 
 typedef enum rdl_step_kind {
@@ -53,11 +53,11 @@ typedef enum rdl_step_kind {
 
 typedef struct rdl_step {
     rdl_step_kind kind;
-    int peer;         /* TAKE */
-    size_t user;      /* offset in the user's input (STAGE) or output */
-    size_t bytes;     /* 0: nothing to do */
-    size_t staged;    /* offset in the window read (STAGE: written) */
-    bool to_window;   /* REDUCE: into the own window at result */
+    int peer;       /* TAKE */
+    size_t user;    /* offset in the user's input (STAGE) or output */
+    size_t bytes;   /* 0: nothing to do */
+    size_t staged;  /* offset in the window read (STAGE: written) */
+    bool to_window; /* REDUCE: into the own window at result */
     size_t result;
 } rdl_step;
 
@@ -72,12 +72,12 @@ typedef enum rdl_algorithm {
 typedef struct rdl_plan {
     rdl_shape shape;
     rdl_algorithm algorithm;
-    bool in_line;       /* windows are payloads */
-    size_t piece;       /* bytes of user data per round (of a block if BLOCKED) */
-    size_t slice;       /* TWO_PHASE: bytes a rank reduces per round */
-    uint64_t rounds;    /* at least 1 */
+    bool in_line;    /* windows are payloads */
+    size_t piece;    /* bytes of user data per round (of a block if BLOCKED) */
+    size_t slice;    /* TWO_PHASE: bytes a rank reduces per round */
+    uint64_t rounds; /* at least 1 */
     int steps_in_round;
-    int steps_at_end;   /* PUBLISH and AWAIT, so that the lease is free */
+    int steps_at_end; /* PUBLISH and AWAIT, so that the lease is free */
 } rdl_plan;
 
 /* window: bytes of each half of the smallest lease; 0: there is none. element:

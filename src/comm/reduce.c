@@ -29,17 +29,18 @@ typedef struct kernel {
     size_t wide_bytes; /* of a partial result */
     combine first;     /* partial result = element, element */
     combine next;      /* partial result = partial result, element */
-    finish last;       /* element = partial result, n; NULL: they are the same */
+    finish last; /* element = partial result, n; NULL: they are the same */
 } kernel;
 
 /* What comes next is a loop whose rounds are independent (see combine): without
- * this the compiler tests for overlap, and takes in place for one. */
+ * this the compiler tests for overlap, and takes in place for one. Unrolled, it
+ * hides what it does besides loading and storing. */
 #if defined(__clang__)
 /* Sums of 128 bits, and builds without optimisation, do not vectorise. */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
-#define INDEPENDENT _Pragma("GCC ivdep")
+#define INDEPENDENT _Pragma("GCC ivdep") _Pragma("GCC unroll 4")
 #else
 #define INDEPENDENT
 #endif
@@ -90,14 +91,38 @@ typedef struct kernel {
     COMBINE(avg_next_##name, wide, wide, type, a + (wide)b)                    \
     DIVIDE(avg_last_##name, type, wide)
 
+/* Any NaN becomes the one with all bits set. Which of two NaNs an addition
+ * answers depends on the order in which the compiler puts its operands, and that
+ * differs between the body of a loop and its tail. Written twice, because gcc
+ * vectorises the or for 32 bits only, and the choice is slower. */
+static inline float settle_float32(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    bits |= -(uint32_t)(x != x);
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
+static inline double settle_float64(double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    bits = x != x ? UINT64_MAX : bits;
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
 /* a != a: a is NaN. | and not ||, so that there is no branch to vectorise. */
 #define FLOATING(name, type)                                                   \
     typedef type name##_wide;                                                  \
-    COMBINE(sum_##name, type, type, type, a + b)                               \
-    COMBINE(min_##name, type, type, type, ((a <= b) | (a != a)) ? a : b)         \
-    COMBINE(max_##name, type, type, type, ((a >= b) | (a != a)) ? a : b)         \
-    COMBINE(avg_first_##name, type, type, type, a + b)                         \
-    COMBINE(avg_next_##name, type, type, type, a + b)                          \
+    COMBINE(sum_##name, type, type, type, settle_##name(a + b))                \
+    COMBINE(min_##name, type, type, type, ((a <= b) | (a != a)) ? a : b)       \
+    COMBINE(max_##name, type, type, type, ((a >= b) | (a != a)) ? a : b)       \
+    COMBINE(avg_first_##name, type, type, type, settle_##name(a + b))          \
+    COMBINE(avg_next_##name, type, type, type, settle_##name(a + b))           \
     DIVIDE(avg_last_##name, type, type)
 
 INTEGER(uint8, uint8_t, uint8_t, uint32_t)
@@ -135,8 +160,9 @@ static const char *at(const void *input, size_t offset)
 }
 
 /* count elements from offset on, in bytes; n is 2 or more. */
-static void reduce_block(const kernel *k, char *output, const void *const *inputs,
-                         int n, size_t offset, size_t count)
+static void reduce_block(const kernel *k, char *output,
+                         const void *const *inputs, int n, size_t offset,
+                         size_t count)
 {
     _Alignas(64) char partial[BLOCK_BYTES];
     void *last = k->last == NULL ? output + offset : partial;

@@ -2,7 +2,8 @@
  *
  * Bits: element i of output is inputs[0][i], then inputs[1][i] combined into it,
  * then inputs[2][i], whatever the alignment, the count and the place of i.
- * SUM of integers wraps.
+ * SUM of integers wraps. A NaN that SUM or AVG of two or more buffers gives has
+ * all bits set, whichever NaNs went in.
  * MIN and MAX take the earliest of equal values (of -0.0 and +0.0), and the
  * earliest NaN where there is one, in all its bits.
  * AVG of floating point is the sum divided by n, in the type; of integers the

@@ -56,7 +56,8 @@ static rdl_status make_comm(rdl_world *world, rdl_key key, const int *ranks,
     rdl_status st;
 
     if (comm == NULL)
-        return rdl_fail(RDL_NO_MEMORY, "no memory for a list of %d ranks", count);
+        return rdl_fail(RDL_NO_MEMORY, "no memory for a list of %d ranks",
+                        count);
     comm->key = key;
     comm->size = count;
     comm->me = -1;
@@ -185,9 +186,9 @@ static bool has_passed(const rdl_lane *lane, int member)
 
     /* Pairs with the release at the end of each operation. A slot given back in
      * this very moment reads 0 and is looked at again next time. */
-    return slot == NULL || atomic_load_explicit(&slot->passed,
-                                                memory_order_acquire) >=
-                               lane->sequence;
+    return slot == NULL ||
+           atomic_load_explicit(&slot->passed, memory_order_acquire) >=
+               lane->sequence;
 }
 
 /* Gives a dormant lane's slot back if that is possible. */
@@ -213,7 +214,8 @@ static bool dissolve(rdl_world *world, rdl_lane *lane)
 /* Looks for a slot to take back, the longest unused first. */
 static bool sweep(rdl_world *world)
 {
-    for (rdl_lane *lane = world->dormant_first, *next; lane != NULL; lane = next) {
+    for (rdl_lane *lane = world->dormant_first, *next; lane != NULL;
+         lane = next) {
         bool done;
 
         next = lane->next;
@@ -362,11 +364,15 @@ static rdl_status check_list(const rdl_world *world, const int *ranks, int count
         int rank = ranks[i];
 
         if (rank < 0 || rank >= world->size)
-            return rdl_fail(RDL_INVALID, "rank %d, at place %d of %d, is "
-                            "outside 0..%d", rank, i, count, world->size - 1);
+            return rdl_fail(RDL_INVALID,
+                            "rank %d, at place %d of %d, is "
+                            "outside 0..%d",
+                            rank, i, count, world->size - 1);
         if (seen[rank / 64] >> (rank % 64) & 1)
-            return rdl_fail(RDL_INVALID, "rank %d stands twice in the list, "
-                            "again at place %d of %d", rank, i, count);
+            return rdl_fail(RDL_INVALID,
+                            "rank %d stands twice in the list, "
+                            "again at place %d of %d",
+                            rank, i, count);
         seen[rank / 64] |= UINT64_C(1) << (rank % 64);
     }
     return RDL_OK;
@@ -385,8 +391,10 @@ rdl_status rdl_group_open(rdl_world *world, const int *ranks, int count,
     if (name == NULL)
         name = "";
     if (strlen(name) > RDL_NAME_MOST)
-        return rdl_fail(RDL_INVALID, "the name '%.20s...' has %zu bytes; %d is "
-                        "the most", name, strlen(name), RDL_NAME_MOST);
+        return rdl_fail(RDL_INVALID,
+                        "the name '%.20s...' has %zu bytes; %d is "
+                        "the most",
+                        name, strlen(name), RDL_NAME_MOST);
     pthread_mutex_lock(&world->lock);
     st = open_lane(world, ranks, count, name, &lane);
     if (st == RDL_OK)
@@ -405,15 +413,18 @@ static bool is_world(rdl_group group)
 
 static rdl_status stale(rdl_group group)
 {
-    return rdl_fail(RDL_INVALID, "the group's handle (%" PRIu32 ".%" PRIu32 ") is "
-                    "not open: it was closed", group.index, group.generation);
+    return rdl_fail(RDL_INVALID,
+                    "the group's handle (%" PRIu32 ".%" PRIu32 ") is "
+                    "not open: it was closed",
+                    group.index, group.generation);
 }
 
 static rdl_status find_handle(rdl_world *world, rdl_group group, rdl_lane **out)
 {
     RDL_TRY(rdl_world_check(world));
     if (!is_world(group) && group.world != world->id)
-        return rdl_fail(RDL_INVALID, "the group's handle (%" PRIu32 ".%" PRIu32
+        return rdl_fail(RDL_INVALID,
+                        "the group's handle (%" PRIu32 ".%" PRIu32
                         ") belongs to another world or to one that was closed: "
                         "its groups were destroyed with it",
                         group.index, group.generation);
@@ -455,10 +466,13 @@ static rdl_status last_word(rdl_lane *lane)
                                                       : RDL_OK;
 }
 
-static rdl_status close_lane(rdl_world *world, rdl_lane *lane)
+static rdl_status close_lane(rdl_world *world, rdl_lane *lane, rdl_group group)
 {
     rdl_status st;
 
+    /* The world's own opening ends with the world. */
+    if (lane->index == 0 && lane->openings == 1)
+        return stale(group);
     if (lane->openings > 1) {
         lane->openings--;
         return RDL_OK;
@@ -487,7 +501,7 @@ rdl_status rdl_group_close(rdl_world *world, rdl_group group)
     if (pthread_mutex_trylock(&lane->lock) != 0)
         return rdl_fail(RDL_STATE, "the group is in use by another thread");
     pthread_mutex_lock(&world->lock);
-    st = means(lane, group) ? close_lane(world, lane) : stale(group);
+    st = means(lane, group) ? close_lane(world, lane, group) : stale(group);
     pthread_mutex_unlock(&world->lock);
     pthread_mutex_unlock(&lane->lock);
     return st;

@@ -38,11 +38,12 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
     run->description = describe(lane, request);
     run->fingerprint = rdl_fingerprint(&run->description);
     if (!rdl_plan_fits_line(shape))
-        run->lease = rdl_shelf_take_lease(&lane->world->shelf,
-                                          2 * rdl_plan_wish(shape));
+        run->lease =
+            rdl_shelf_take_lease(&lane->world->shelf, 2 * rdl_plan_wish(shape));
     run->window = run->lease.bytes / 2;
     if (run->window == 0 && !rdl_plan_fits_line(shape))
-        nothing.bytes = 0; /* the first line only says so; the plan comes after */
+        nothing.bytes =
+            0; /* the first line only says so; the plan comes after */
     run->plan = rdl_plan_make(&nothing, run->window);
 }
 
@@ -102,8 +103,8 @@ static rdl_status judge(rdl_run *run)
     rdl_status st;
 
     for (int i = 0; i < lane->comm->size; i++)
-        descriptions[i] = *rdl_slot_description(lane->peers[i].slot,
-                                                lane->sequence);
+        descriptions[i] =
+            *rdl_slot_description(lane->peers[i].slot, lane->sequence);
     rdl_lane_text(lane, group, sizeof group);
     st = rdl_verdict(descriptions, lane->comm->ranks, lane->comm->size, group);
     if (st == RDL_OK)

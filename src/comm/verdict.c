@@ -128,7 +128,8 @@ rdl_status rdl_verdict(const rdl_description *descriptions, const int *ranks,
 
         rdl_description_text(&descriptions[camps[c].first], call, sizeof call);
         rdl_text_add(&text, "; ");
-        add_members(&text, descriptions, ranks, size, camps[c].fingerprint, true);
+        add_members(&text, descriptions, ranks, size, camps[c].fingerprint,
+                    true);
         rdl_text_add(&text, ": %s", call);
     }
     if (n > CAMPS_SHOWN)

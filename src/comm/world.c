@@ -27,10 +27,11 @@ rdl_status rdl_world_check(const rdl_world *world)
     if (world == NULL)
         return rdl_fail(RDL_INVALID, "the world is NULL");
     if (!rdl_fork_mark_holds(world->host->mark))
-        return rdl_fail(RDL_STATE,
-                        "used after fork: this world belongs to process %" PRIu32
-                        " and a forked child (%d) is no rank of it",
-                        world->self.pid, (int)getpid());
+        return rdl_fail(
+            RDL_STATE,
+            "used after fork: this world belongs to process %" PRIu32
+            " and a forked child (%d) is no rank of it",
+            world->self.pid, (int)getpid());
     return RDL_OK;
 }
 
@@ -91,8 +92,10 @@ static rdl_status check_member(const rdl_world *world, int rank, bool slow)
                         rank, o->text);
     if (slow && state == RDL_SLICE_JOINED &&
         is_dead(world, slice->pid, slice->started, slice->pid_namespace))
-        return rdl_fail(RDL_PEER, "rank %d (process %" PRIu32 ") is gone while "
-                        "the job starts", rank, slice->pid);
+        return rdl_fail(RDL_PEER,
+                        "rank %d (process %" PRIu32 ") is gone while "
+                        "the job starts",
+                        rank, slice->pid);
     return RDL_OK;
 }
 
@@ -106,10 +109,12 @@ static rdl_status check_start(const rdl_world *world, bool slow)
         return rdl_fail((rdl_status)failed, "%s", h->reason);
     for (int rank = 0; rank < world->size; rank++)
         RDL_TRY(check_member(world, rank, slow));
-    if (slow && is_dead(world, h->maker_pid, h->maker_started,
-                        h->maker_namespace))
-        return rdl_fail(RDL_PEER, "process %" PRIu32 ", which kept the job, is "
-                        "gone while it starts", h->maker_pid);
+    if (slow &&
+        is_dead(world, h->maker_pid, h->maker_started, h->maker_namespace))
+        return rdl_fail(RDL_PEER,
+                        "process %" PRIu32 ", which kept the job, is "
+                        "gone while it starts",
+                        h->maker_pid);
     return RDL_OK;
 }
 
@@ -132,36 +137,50 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
     return RDL_OK;
 }
 
-static void fill_slice(rdl_world *world, const rdl_topology *topology)
+static void fill_slice(rdl_world *world)
 {
     rdl_slice *slice = world->shelf.slice;
 
     slice->pid = world->self.pid;
-    slice->cores = (uint32_t)topology->usable_cores;
+    slice->cpus = rdl_cpus_allowed();
     slice->started = world->self.started;
     slice->pid_namespace = world->self.pid_namespace;
+}
+
+/* Spinning pays only where each rank has a core. What counts are the cores that
+ * all ranks have together: a launcher may have given each rank one of its own. */
+static rdl_status choose_patience(rdl_world *world)
+{
+    rdl_cpus all = { 0 };
+    int cores;
+
+    for (int rank = 0; rank < world->size; rank++)
+        rdl_cpus_join(&all,
+                      &rdl_arena_slice(&world->mapping->arena, rank)->cpus);
+    RDL_TRY(rdl_topology_usable_cores_at("", &all, &cores));
+    if (world->size <= cores)
+        world->patience = (rdl_patience){ .spin = SPIN };
+    else
+        world->patience = (rdl_patience){ .yields = YIELDS };
+    return RDL_OK;
 }
 
 /* With the arena mapped: takes the slice, shows it, waits for the others. */
 static rdl_status take_part(rdl_world *world, rdl_store *store,
                             const rdl_place *place, rdl_deadline deadline)
 {
-    rdl_topology topology;
     rdl_status st;
 
     if (world->mapping->arena.size != world->size)
         return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
                         world->mapping->arena.size, world->size);
-    RDL_TRY(rdl_topology_read(&topology));
-    if (world->size <= topology.usable_cores)
-        world->patience = (rdl_patience){ .spin = SPIN };
-    else
-        world->patience = (rdl_patience){ .yields = YIELDS };
     RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
                            world->host->staging_bytes, world->host->groups));
-    fill_slice(world, &topology);
+    fill_slice(world);
     set_state(world, RDL_SLICE_JOINED);
     st = wait_for_all(world, store, place, deadline);
+    if (st == RDL_OK)
+        st = choose_patience(world);
     if (st != RDL_OK) {
         give_up(world, st, rdl_error_detail());
         rdl_shelf_fini(&world->shelf);
@@ -194,7 +213,8 @@ static rdl_status join(rdl_world *world, const rdl_place *place)
 
 static uint32_t make_id(const rdl_world *world)
 {
-    uint64_t hash = rdl_hash_add((uint64_t)rdl_now(), (uint64_t)(uintptr_t)world);
+    uint64_t hash =
+        rdl_hash_add((uint64_t)rdl_now(), (uint64_t)(uintptr_t)world);
 
     return (uint32_t)(hash >> 32) | 1;
 }

@@ -11,4 +11,4 @@ export PKG_CONFIG_PATH=$library/pkgconfig
 [ "$(pkg-config --modversion raddle)" = 0.1.0 ]
 # shellcheck disable=SC2046 # the flags are words
 ${CC:-cc} -std=c11 "$source/outside.c" $(pkg-config --cflags --libs raddle) -o outside
-[ "$(LD_LIBRARY_PATH=$library ./outside)" = RDL_TIMEOUT ]
+[ "$(LD_LIBRARY_PATH=$library ./outside)" = "1 rank, sum 1" ]
