@@ -66,6 +66,12 @@ static void give_up(rdl_world *world, rdl_status failure, const char *reason)
     set_state(world, RDL_SLICE_FAILED);
 }
 
+static bool has_given_up(const rdl_world *world)
+{
+    return atomic_load_explicit(&world->shelf.slice->state,
+                                memory_order_relaxed) == RDL_SLICE_FAILED;
+}
+
 static bool is_dead(const rdl_world *world, uint32_t pid, uint64_t started,
                     uint64_t pid_namespace)
 {
@@ -243,7 +249,9 @@ static void leave(rdl_world *world)
 {
     if (world->mapping == NULL)
         return;
-    set_state(world, RDL_SLICE_LEFT);
+    /* Who gave up leaves its reason to those who wait for it later. */
+    if (!has_given_up(world))
+        set_state(world, RDL_SLICE_LEFT);
     rdl_shelf_fini(&world->shelf);
     rdl_host_unmap(world->host, world->mapping);
 }
@@ -345,5 +353,9 @@ void rdl_world_abort(rdl_world *world, const char *reason)
 {
     if (rdl_world_check(world) != RDL_OK || world->mapping == NULL)
         return;
-    give_up(world, RDL_PEER, reason && reason[0] ? reason : "no reason given");
+    pthread_mutex_lock(&world->lock);
+    if (!has_given_up(world)) /* the first reason stays */
+        give_up(world, RDL_PEER,
+                reason && reason[0] ? reason : "no reason given");
+    pthread_mutex_unlock(&world->lock);
 }
