@@ -47,11 +47,15 @@ int rdl_world_size(const rdl_world *world)
 
 /* --- joining --------------------------------------------------------------- */
 
+static rdl_slice *own_slice(const rdl_world *world)
+{
+    return rdl_arena_slice(&world->mapping->arena, world->rank);
+}
+
 static void set_state(rdl_world *world, rdl_slice_state state)
 {
     /* Sequentially consistent for the bells; pairs with the waiters' loads. */
-    atomic_store_explicit(&world->shelf.slice->state, state,
-                          memory_order_seq_cst);
+    atomic_store_explicit(&own_slice(world)->state, state, memory_order_seq_cst);
     for (int rank = 0; rank < world->size; rank++)
         if (rank != world->rank)
             rdl_bell_ring(rdl_arena_slice(&world->mapping->arena, rank));
@@ -59,7 +63,7 @@ static void set_state(rdl_world *world, rdl_slice_state state)
 
 static void give_up(rdl_world *world, rdl_status failure, const char *reason)
 {
-    rdl_slice *slice = world->shelf.slice;
+    rdl_slice *slice = own_slice(world);
 
     slice->failure = (uint32_t)failure;
     snprintf(slice->reason, sizeof slice->reason, "%s", reason);
@@ -68,7 +72,7 @@ static void give_up(rdl_world *world, rdl_status failure, const char *reason)
 
 static bool has_given_up(const rdl_world *world)
 {
-    return atomic_load_explicit(&world->shelf.slice->state,
+    return atomic_load_explicit(&own_slice(world)->state,
                                 memory_order_relaxed) == RDL_SLICE_FAILED;
 }
 
@@ -165,7 +169,7 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
 
 static void fill_slice(rdl_world *world)
 {
-    rdl_slice *slice = world->shelf.slice;
+    rdl_slice *slice = own_slice(world);
 
     slice->pid = world->self.pid;
     slice->cpus = rdl_cpus_allowed();
@@ -191,15 +195,12 @@ static rdl_status choose_patience(rdl_world *world)
     return RDL_OK;
 }
 
-/* With the arena mapped: takes the slice, shows it, waits for the others. */
-static rdl_status take_part(rdl_world *world, rdl_store *store,
-                            const rdl_place *place, rdl_deadline deadline)
+/* Takes the slice, shows it, waits for the others. */
+static rdl_status take_slice(rdl_world *world, rdl_store *store,
+                             const rdl_place *place, rdl_deadline deadline)
 {
     rdl_status st;
 
-    if (world->mapping->arena.size != world->size)
-        return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
-                        world->mapping->arena.size, world->size);
     RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
                            world->host->staging_bytes, world->host->groups));
     fill_slice(world);
@@ -207,10 +208,26 @@ static rdl_status take_part(rdl_world *world, rdl_store *store,
     st = wait_for_all(world, store, place, deadline);
     if (st == RDL_OK)
         st = choose_patience(world);
-    if (st != RDL_OK) {
-        give_up(world, st, rdl_error_detail());
+    if (st != RDL_OK)
         rdl_shelf_fini(&world->shelf);
-    }
+    return st;
+}
+
+/* With the arena mapped. */
+static rdl_status take_part(rdl_world *world, rdl_store *store,
+                            const rdl_place *place, rdl_deadline deadline)
+{
+    const rdl_arena *arena = &world->mapping->arena;
+    rdl_status st;
+
+    if (arena->size != world->size)
+        return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
+                        arena->size, world->size);
+    /* Before all else a place on which to say what else went wrong. */
+    RDL_TRY(rdl_arena_reserve_state(arena, world->rank));
+    st = take_slice(world, store, place, deadline);
+    if (st != RDL_OK)
+        give_up(world, st, rdl_error_detail());
     return st;
 }
 
