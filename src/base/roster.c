@@ -111,7 +111,7 @@ rdl_status rdl_roster_answer(rdl_roster *roster, const rdl_hello *hello,
     return st;
 }
 
-static bool has_joined(const rdl_arena *arena, int rank)
+bool rdl_arena_has_joined(const rdl_arena *arena, int rank)
 {
     /* Pairs with the release of who joined: its slice is filled. */
     return atomic_load_explicit(&rdl_arena_slice(arena, rank)->state,
@@ -123,7 +123,7 @@ rdl_status rdl_roster_check(const rdl_roster *roster)
     for (int rank = 0; rank < roster->size; rank++) {
         const rdl_process *member = &roster->members[rank];
 
-        if (member->pid != 0 && !has_joined(&roster->arena, rank) &&
+        if (member->pid != 0 && !rdl_arena_has_joined(&roster->arena, rank) &&
             rdl_process_liveness(&roster->self, member) == RDL_DEAD)
             return rdl_fail(RDL_PEER,
                             "rank %d (process %" PRIu32 ") is gone while the "
@@ -138,7 +138,7 @@ int rdl_arena_joined(const rdl_arena *arena)
     int n = 0;
 
     for (int rank = 0; rank < arena->size; rank++)
-        n += has_joined(arena, rank);
+        n += rdl_arena_has_joined(arena, rank);
     return n;
 }
 
@@ -148,7 +148,7 @@ void rdl_arena_missing(const rdl_arena *arena, char *buffer, size_t bytes)
     int missing[RDL_MAX_RANKS], n = 0;
 
     for (int rank = 0; rank < arena->size; rank++)
-        if (!has_joined(arena, rank))
+        if (!rdl_arena_has_joined(arena, rank))
             missing[n++] = rank;
     rdl_text_add(&text, "%d of %d joined, missing ", arena->size - n,
                  arena->size);

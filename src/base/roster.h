@@ -36,6 +36,8 @@ rdl_status rdl_roster_refuse(int socket, rdl_status status);
 /* Whether all who were admitted and have not joined still run. RDL_PEER. */
 rdl_status rdl_roster_check(const rdl_roster *roster);
 
+bool rdl_arena_has_joined(const rdl_arena *arena, int rank);
+
 /* How many slices are joined (or were). */
 int rdl_arena_joined(const rdl_arena *arena);
 
