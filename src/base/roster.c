@@ -38,6 +38,13 @@ void rdl_roster_fini(rdl_roster *roster)
     rdl_free(roster->members);
 }
 
+/* The job cannot succeed any more: all who have joined are told. */
+static rdl_status fail_all(rdl_roster *roster, rdl_status status)
+{
+    rdl_arena_fail_start(&roster->arena, status, rdl_error_detail());
+    return status;
+}
+
 static rdl_status check_layout(const rdl_hello *hello)
 {
     if (hello->layout == rdl_layout_hash() &&
@@ -55,16 +62,13 @@ static rdl_status check_place(rdl_roster *roster, const rdl_hello *hello)
 {
     rdl_process *member;
 
-    if (hello->size != (uint32_t)roster->size) {
-        rdl_status st =
+    if (hello->size != (uint32_t)roster->size)
+        return fail_all(
+            roster,
             rdl_fail(RDL_MISMATCH,
                      "the world has %d ranks for who keeps the job and "
                      "%" PRIu32 " for rank %" PRIu32 " (process %" PRIu32 ")",
-                     roster->size, hello->size, hello->rank, hello->pid);
-
-        rdl_arena_fail_start(&roster->arena, st, rdl_error_detail());
-        return st;
-    }
+                     roster->size, hello->size, hello->rank, hello->pid));
     if (hello->rank >= (uint32_t)roster->size)
         return rdl_fail(RDL_INVALID, "rank %" PRIu32 " is outside 0..%d",
                         hello->rank, roster->size - 1);
@@ -79,8 +83,12 @@ static rdl_status check_place(rdl_roster *roster, const rdl_hello *hello)
 
 rdl_status rdl_roster_admit(rdl_roster *roster, const rdl_hello *hello)
 {
+    rdl_status st;
+
     RDL_TRY(rdl_hello_check(hello));
-    RDL_TRY(check_layout(hello));
+    st = check_layout(hello);
+    if (st != RDL_OK)
+        return fail_all(roster, st);
     RDL_TRY(check_place(roster, hello));
     roster->members[hello->rank] =
         (rdl_process){ .pid = hello->pid,
