@@ -243,7 +243,10 @@ static void leave(rdl_world *world)
 {
     if (world->mapping == NULL)
         return;
-    set_state(world, RDL_SLICE_LEFT);
+    /* Who gave up has said why, and that is what the others should read. */
+    if (atomic_load_explicit(&world->shelf.slice->state,
+                             memory_order_relaxed) != RDL_SLICE_FAILED)
+        set_state(world, RDL_SLICE_LEFT);
     rdl_shelf_fini(&world->shelf);
     rdl_host_unmap(world->host, world->mapping);
 }
