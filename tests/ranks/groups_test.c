@@ -336,6 +336,7 @@ static void abort_then_close(int rank, int size, void *arg)
     rdl_world *world;
 
     CHECK_OK(rdl_world_open(&options, &world));
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL)); /* the start is over for all */
     if (rank == 1) {
         rdl_world_abort(world, "the disk is full");
     } else {
