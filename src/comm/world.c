@@ -163,7 +163,7 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
             return rdl_fail(RDL_TIMEOUT, "%s after %.3g s", missing,
                             (double)place->start_timeout_ms / 1000);
         }
-        rdl_store_serve(store, turn < 20 ? MS / 2 : nap);
+        RDL_TRY(rdl_store_serve(store, turn < 20 ? MS / 2 : nap));
     }
 }
 

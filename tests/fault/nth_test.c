@@ -9,10 +9,13 @@
 #include "support/left.h"
 #include "support/worlds.h"
 
+#include <errno.h>
 #include <raddle/account.h>
+#include <raddle/launch.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef RDL_FAULTS
@@ -154,6 +157,14 @@ static void live_twice(int rank, int size, void *arg)
     CHECK_OK(rdl_world_close(world));
 }
 
+static rdl_fault plan_at(seam where, bool onward, long n)
+{
+    rdl_fault plan = { .onward = onward };
+
+    *(where == MEMORY ? &plan.memory_at : &plan.os_at) = n;
+    return plan;
+}
+
 static void fail_each(seam where, bool onward, int size, int failing,
                       bool comes_first)
 {
@@ -162,11 +173,10 @@ static void fail_each(seam where, bool onward, int size, int failing,
     long n = 0;
 
     while (fired) {
-        run r = { .failing = failing, .comes_first = comes_first };
+        run r = { .failing = failing,
+                  .comes_first = comes_first,
+                  .plan = plan_at(where, onward, ++n) };
 
-        n++;
-        r.plan.onward = onward;
-        *(where == MEMORY ? &r.plan.memory_at : &r.plan.os_at) = n;
         for (int life = 0; life < 2; life++)
             snprintf(r.job[life], sizeof r.job[life], "nth-%d-%ld-%d",
                      (int)getpid(), n, life);
@@ -186,6 +196,116 @@ static void fail_all(seam where, bool onward)
     fail_each(where, onward, 2, 0, false);
     fail_each(where, onward, 3, 1, false);
 }
+
+/* --- the launcher ---------------------------------------------------------- */
+
+static void create_with_faults(seam where, bool onward)
+{
+    rdl_test_left before = rdl_test_left_now();
+    bool fired = true;
+
+    for (long n = 1; fired; n++) {
+        rdl_fault plan = plan_at(where, onward, n);
+        rdl_job *job = NULL;
+        rdl_status st;
+
+        rdl_fault_use(&plan);
+        st = rdl_job_create(3, &job);
+        CHECK((st == RDL_OK) == (job != NULL));
+        if (st != RDL_OK)
+            check_failure(st);
+        rdl_job_destroy(job);
+        rdl_fault_use(NULL);
+        rdl_test_nothing_left(&before);
+        fired = plan.fired;
+    }
+}
+
+/* A launched rank: comes again until the launcher has met its fault. */
+static void be_launched(int rank, int size, void *arg)
+{
+    rdl_job *job = arg;
+    rdl_world *world;
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", rdl_job_rank_fd(job, rank));
+    setenv("RADDLE_FD", text, 1);
+    setenv("RADDLE_RANK", rank ? "1" : "0", 1);
+    setenv("RADDLE_WORLD_SIZE", size == 2 ? "2" : "?", 1);
+    setenv("RADDLE_START_TIMEOUT", "0.3", 1);
+    for (int ms = 0;; ms += 2) {
+        rdl_status st = rdl_world_open(NULL, &world);
+
+        if (st == RDL_OK)
+            break;
+        check_failure(st);
+        CHECK(ms < PATIENCE_MS);
+        usleep(2000);
+    }
+    rdl_check_digits(world, RDL_WORLD, 11);
+    CHECK_OK(rdl_world_close(world));
+}
+
+static bool serve_with_faults(rdl_fault *plan)
+{
+    rdl_job *job;
+
+    CHECK_OK(rdl_job_create(2, &job));
+    for (int rank = 0; rank < 2; rank++) {
+        rdl_test_start(rank, 2, be_launched, job);
+        rdl_job_started(job, rank);
+    }
+    rdl_fault_use(plan);
+    for (int running = 2; running > 0; usleep(500)) {
+        int state;
+
+        CHECK_OK(rdl_job_serve(job));
+        while (waitpid(-1, &state, WNOHANG) > 0) {
+            CHECK_INT(state, 0);
+            running--;
+        }
+    }
+    rdl_job_destroy(job);
+    rdl_fault_use(NULL);
+    return plan->fired;
+}
+
+static void serve_each(seam where)
+{
+    rdl_test_left before = rdl_test_left_now();
+    bool fired = true;
+    long n = 0;
+
+    while (fired) {
+        rdl_fault plan = plan_at(where, false, ++n);
+
+        fired = serve_with_faults(&plan);
+        rdl_test_nothing_left(&before);
+    }
+    printf("%ld faults while serving\n", n - 1);
+}
+
+static void run_out_of_memory_in_the_kernel(void)
+{
+    rdl_fault plan = { .os_at = 1, .os_error = ENOMEM };
+    rdl_host *host = NULL;
+
+    rdl_fault_use(&plan);
+    CHECK_STATUS(rdl_host_create(NULL, &host), RDL_NO_MEMORY);
+    CHECK_HAS(rdl_error_detail(), "ENOMEM");
+    rdl_fault_use(NULL);
+}
+
+static void fail_launcher(void)
+{
+    run_out_of_memory_in_the_kernel();
+    for (int onward = 0; onward < 2; onward++) {
+        create_with_faults(MEMORY, onward);
+        create_with_faults(SYSTEM, onward);
+    }
+    serve_each(MEMORY);
+    serve_each(SYSTEM);
+}
 #else
 typedef enum seam { MEMORY, SYSTEM } seam;
 
@@ -193,6 +313,11 @@ static void fail_all(seam where, bool onward)
 {
     (void)where;
     (void)onward;
+    SKIP("built without RADDLE_FAULTS");
+}
+
+static void fail_launcher(void)
+{
     SKIP("built without RADDLE_FAULTS");
 }
 #endif
@@ -215,4 +340,9 @@ RDL_TEST(a_system_call_that_fails_is_a_status_and_harms_nobody)
 RDL_TEST(no_system_call_from_anywhere_on_is_a_status_and_harms_nobody)
 {
     fail_all(SYSTEM, true);
+}
+
+RDL_TEST(a_launcher_that_meets_a_failure_goes_on_serving)
+{
+    fail_launcher();
 }
