@@ -100,13 +100,13 @@ static void open_another_list(rdl_world *world, void *arg)
     CHECK_STATUS(rdl_barrier(world, group, NULL), RDL_TIMEOUT);
     if (rank == 0 || rank == 1)
         CHECK_HAS(rdl_error_detail(),
-                  "waiting for rank 2; rank 2 has not opened "
-                  "this group, but it has opened 'x' as "
+                  "waiting for rank 2; rank 2 has made no call "
+                  "on it, but it has opened 'x' as "
                   "[0,2,3]");
     else
         CHECK_HAS(rdl_error_detail(),
-                  "waiting for rank 0; rank 0 has not opened "
-                  "this group, but it has opened 'x' as "
+                  "waiting for rank 0; rank 0 has made no call "
+                  "on it, but it has opened 'x' as "
                   "[0,1,2]");
     rdl_check_digits(world, RDL_WORLD, 1111);
 }
