@@ -12,6 +12,12 @@
 #define TEXTS_STEP ((size_t)65536)
 #define TEXT_LEAST 64u
 
+#ifdef RDL_MUTANT_GIVE /* tests must catch this build */
+#define LINES_EMPTIED 0
+#else
+#define LINES_EMPTIED RDL_LINES
+#endif
+
 static rdl_status reserve(rdl_shelf *shelf, size_t at, size_t bytes)
 {
     size_t slice = (size_t)((unsigned char *)shelf->slice - shelf->arena->base);
@@ -222,8 +228,9 @@ static uint32_t next_tag(uint32_t tag)
 static void fill_slot(rdl_slot *slot, uint32_t tag, rdl_key key, uint64_t name,
                       uint32_t list)
 {
-    atomic_store_explicit(&slot->key[0], key.low, memory_order_relaxed);
-    atomic_store_explicit(&slot->key[1], key.high, memory_order_relaxed);
+    /* Pair with the acquires in base/table.c. */
+    atomic_store_explicit(&slot->key[0], key.low, memory_order_release);
+    atomic_store_explicit(&slot->key[1], key.high, memory_order_release);
     atomic_store_explicit(&slot->name, name, memory_order_relaxed);
     atomic_store_explicit(&slot->list_text, list, memory_order_relaxed);
     atomic_store_explicit(&slot->cause_text, 0, memory_order_relaxed);
@@ -290,7 +297,7 @@ void rdl_shelf_give_slot(rdl_shelf *shelf, const rdl_slot_ref *ref)
     atomic_store_explicit(&slot->tag, 0, memory_order_release);
     /* At once, not at the next use: a peer that kept the address must see that
      * the slot is no longer this lane's, or it would wait for ever. */
-    for (int i = 0; i < RDL_LINES; i++)
+    for (int i = 0; i < LINES_EMPTIED; i++)
         atomic_store_explicit(&slot->lines[i].word, 0, memory_order_release);
     free_text_of(shelf,
                  atomic_load_explicit(&slot->list_text, memory_order_relaxed));

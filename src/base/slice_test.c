@@ -5,6 +5,7 @@
 #include "base/slot.h"
 #include "support/left.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,4 +397,54 @@ RDL_TEST(readers_beside_the_owner_find_what_is_there_and_its_own_text)
     CHECK_OK(take(&s.o, 0, &always));
     rdl_test_threads(3, own_or_look, &s);
     drop(&s.o);
+}
+
+/* Who finds no slot any more comes after all that its owner did with it: what the
+ * owner read then may be written. */
+typedef struct hand_over {
+    own o;
+    atomic_int given;
+    atomic_int taken;
+    int plain; /* read by the owner before, written by the other after */
+} hand_over;
+
+static void give_or_wait(int thread, int size, void *arg)
+{
+    hand_over *h = arg;
+    int rounds = rdl_test_soak() ? 1000000 : 2000;
+
+    (void)size;
+    for (int i = 1; i <= rounds; i++) {
+        rdl_slot_ref ref;
+        uint32_t tag;
+
+        if (thread == 0) {
+            CHECK_OK(take(&h->o, 2 * i, &ref));
+            atomic_store_explicit(&h->given, i, memory_order_release);
+            CHECK_INT(h->plain, i - 1);
+            for (int pause = i % 64; pause > 0; pause--)
+                CHECK(find(&h->o, 2 * i, &tag) != NULL);
+            rdl_shelf_give_slot(&h->o.shelf, &ref);
+            CHECK_OK(take(&h->o, 2 * i + 1, &ref)); /* the same one */
+            while (atomic_load_explicit(&h->taken, memory_order_acquire) < i)
+                sched_yield();
+            rdl_shelf_give_slot(&h->o.shelf, &ref);
+        } else {
+            while (atomic_load_explicit(&h->given, memory_order_acquire) < i)
+                sched_yield();
+            while (find(&h->o, 2 * i, &tag) != NULL)
+                continue;
+            h->plain = i;
+            atomic_store_explicit(&h->taken, i, memory_order_release);
+        }
+    }
+}
+
+RDL_TEST(who_finds_no_slot_comes_after_all_that_was_done_with_it)
+{
+    hand_over h = { .plain = 0 };
+
+    make(&h.o, 4096, 1);
+    rdl_test_threads(2, give_or_wait, &h);
+    drop(&h.o);
 }

@@ -18,16 +18,18 @@ static _Atomic uint32_t *place_at(rdl_slice *slice, uint64_t at)
 }
 
 /* The tag if slot has this key, else 0. Read twice, as the owner may be changing
- * the slot meanwhile. */
+ * the slot meanwhile.
+ *
+ * All pair with the release stores in base/slice.c, the key's too: who sees that
+ * the slot has another key now comes after all that its owner did while it had
+ * this one (comm/registry.c writes what the owner had read). */
 static uint32_t tag_if(rdl_slot *slot, rdl_key key)
 {
-    /* Pairs with the release stores of the tag in base/slice.c. */
     uint32_t tag = atomic_load_explicit(&slot->tag, memory_order_acquire);
     bool same =
-        atomic_load_explicit(&slot->key[0], memory_order_relaxed) == key.low &&
-        atomic_load_explicit(&slot->key[1], memory_order_relaxed) == key.high;
+        atomic_load_explicit(&slot->key[0], memory_order_acquire) == key.low &&
+        atomic_load_explicit(&slot->key[1], memory_order_acquire) == key.high;
 
-    RDL_FENCE(memory_order_acquire);
     return same && atomic_load_explicit(&slot->tag, memory_order_acquire) == tag
                ? tag
                : 0;

@@ -136,6 +136,12 @@ static int takes(const rdl_shape *s)
     }
 }
 
+#ifdef RDL_MUTANT_END /* tests must catch this build */
+#define STEPS_AT_END 0
+#else
+#define STEPS_AT_END 2
+#endif
+
 rdl_plan rdl_plan_make(const rdl_shape *shape, size_t window)
 {
     rdl_plan plan = { .shape = *shape };
@@ -163,7 +169,7 @@ rdl_plan rdl_plan_make(const rdl_shape *shape, size_t window)
         plan.steps_in_round = 6 + shape->size;
         break;
     }
-    plan.steps_at_end = plan.in_line ? 0 : 2;
+    plan.steps_at_end = plan.in_line ? 0 : STEPS_AT_END;
     return plan;
 }
 

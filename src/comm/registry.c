@@ -176,6 +176,12 @@ static void wake_up(rdl_world *world, rdl_lane *lane)
     lane->next = lane->previous = NULL;
 }
 
+#ifdef RDL_MUTANT_SWEEP /* tests must catch this build */
+#define MUST_HAVE_PASSED(sequence) ((sequence)*0)
+#else
+#define MUST_HAVE_PASSED(sequence) (sequence)
+#endif
+
 /* Whether the other member no longer needs what our slot says. */
 static bool has_passed(const rdl_lane *lane, int member)
 {
@@ -188,7 +194,7 @@ static bool has_passed(const rdl_lane *lane, int member)
      * this very moment reads 0 and is looked at again next time. */
     return slot == NULL ||
            atomic_load_explicit(&slot->passed, memory_order_acquire) >=
-               lane->sequence;
+               MUST_HAVE_PASSED(lane->sequence);
 }
 
 /* Gives a dormant lane's slot back if that is possible. */

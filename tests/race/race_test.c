@@ -10,6 +10,7 @@
 #include "support/worlds.h"
 
 #include <raddle/account.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,6 +235,42 @@ RDL_TEST(calls_are_right_where_staging_is_short)
 RDL_TEST(calls_are_right_where_slots_are_taken_back_all_the_time)
 {
     run_mixes(16384, 2 * THREADS + 2, 800);
+}
+
+/* --- one slot for all groups ------------------------------------------------- */
+
+/* Each group takes the slot of the one before, as soon as all have passed that; a
+ * rank that is refused till then asks again. */
+static void use_one_slot(rdl_world *world, void *arg)
+{
+    static const int all[] = { 0, 1, 2, 3 };
+    int rounds = *(int *)arg, me = rdl_world_rank(world);
+
+    for (int i = 0; i < rounds; i++) {
+        int64_t mine = value((uint64_t)i << 20, me, 0, 0), sum = 0;
+        char name[32];
+        rdl_group group;
+        rdl_status st;
+
+        snprintf(name, sizeof name, "%d", i % 5);
+        CHECK_OK(rdl_group_open(world, all, SIZE, name, &group));
+        while ((st = rdl_all_reduce(world, group, &mine, &sum, 1, RDL_INT64,
+                                    RDL_SUM, NULL)) == RDL_NO_MEMORY)
+            sched_yield();
+        CHECK_OK(st);
+        check(&sum, 1, (uint64_t)i << 20, 0, 0, SIZE);
+        CHECK_OK(rdl_group_close(world, group));
+    }
+}
+
+RDL_TEST(a_slot_is_taken_back_only_when_all_have_passed)
+{
+    int rounds = rdl_test_soak() ? 100000 : 1000;
+    rdl_test_job job = { .size = SIZE, .groups = 1, .timeout_ms = 10000 };
+
+    rdl_test_worlds(&job, use_one_slot, &rounds);
+    job.processes = true;
+    rdl_test_worlds(&job, use_one_slot, &rounds);
 }
 
 /* --- one lane from several threads ------------------------------------------- */
