@@ -13,8 +13,10 @@ uint64_t rdl_fingerprint(const rdl_description *d)
 {
     uint64_t kind = (uint64_t)d->operation << 16 | (uint64_t)d->dtype << 8 |
                     (uint64_t)d->reduction;
-    uint64_t hash = rdl_hash_add(rdl_hash_add(kind + 1, d->count),
-                                 (uint64_t)(int64_t)d->root);
+    uint64_t hash = rdl_hash_add(kind + 1, d->count);
+
+    hash = rdl_hash_add(hash, (uint64_t)(int64_t)d->root);
+    hash = rdl_hash_add(rdl_hash_add(hash, d->factor), d->detail);
 
     return hash ? hash : 1;
 }
