@@ -107,6 +107,10 @@ void rdl_lane_text(const rdl_lane *lane, char *buffer, size_t bytes)
 {
     rdl_text text = { buffer, bytes };
 
+    if (lane->title != NULL) {
+        rdl_text_add(&text, "%s", lane->title);
+        return;
+    }
     if (lane->index == 0)
         rdl_text_add(&text, "the world [");
     else if (lane->name[0] == 0)
@@ -314,8 +318,6 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
 
 /* --- waiting --------------------------------------------------------------- */
 
-#define SLEEP_MOST INT64_C(20000000) /* then look around again */
-
 static inline void relax(void)
 {
 #if defined(__x86_64__)
@@ -353,9 +355,18 @@ static bool yield(rdl_lane *lane, int peer)
     return false;
 }
 
+rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit)
+{
+    if (limit->deadline == 0)
+        limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
+    RDL_TRY(look_around(lane, peer, limit));
+    if (rdl_deadline_passed(limit->deadline) && !rdl_lane_arrived(lane, peer))
+        return time_out(lane, peer, limit);
+    return RDL_OK;
+}
+
 /* One announced look, and one sleep if there was nothing to see. */
-static rdl_status doze(rdl_lane *lane, int peer, const rdl_limit *limit,
-                       bool *arrived)
+static rdl_status doze(rdl_lane *lane, int peer, rdl_limit *limit, bool *arrived)
 {
     rdl_slice *mine = lane->world->shelf.slice;
     uint32_t bell = rdl_bell_announce(mine);
@@ -363,12 +374,10 @@ static rdl_status doze(rdl_lane *lane, int peer, const rdl_limit *limit,
 
     *arrived = rdl_lane_arrived(lane, peer);
     if (!*arrived)
-        st = look_around(lane, peer, limit);
-    if (!*arrived && st == RDL_OK && rdl_deadline_passed(limit->deadline))
-        st = time_out(lane, peer, limit);
+        st = rdl_lane_look(lane, peer, limit);
     if (!*arrived && st == RDL_OK)
         rdl_bell_sleep(mine, bell,
-                       rdl_deadline_left(limit->deadline, SLEEP_MOST));
+                       rdl_deadline_left(limit->deadline, RDL_SLEEP_MOST));
     rdl_bell_withdraw(mine);
     return st;
 }
@@ -378,8 +387,6 @@ rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit)
     bool arrived =
         rdl_lane_arrived(lane, peer) || spin(lane, peer) || yield(lane, peer);
 
-    if (!arrived && limit->deadline == 0)
-        limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
     while (!arrived)
         RDL_TRY(doze(lane, peer, limit, &arrived));
     return RDL_OK;

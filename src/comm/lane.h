@@ -45,9 +45,11 @@ struct rdl_lane {
     uint32_t index;
     uint32_t openings; /* 0: free or dormant */
     rdl_key key;
-    rdl_comm *comm; /* does not change while open */
-    char *name;     /* likewise; "" is the default lane */
-    rdl_lane *next; /* free or dormant ones */
+    rdl_comm *comm;   /* does not change while open */
+    char *name;       /* likewise; "" is the default lane */
+    char *title;      /* what messages call it; NULL: by name and list */
+    rdl_lane **pairs; /* lanes to and from each member, for send and receive */
+    rdl_lane *next;   /* free or dormant ones */
     rdl_lane *previous;
 
     /* Under the drive lock. */
@@ -81,6 +83,9 @@ void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
 /* Whether peer's line of the present phase is there; never waits. */
 bool rdl_lane_arrived(rdl_lane *lane, int peer);
 
+/* A wait sleeps at most that long before it looks around again. */
+#define RDL_SLEEP_MOST INT64_C(20000000)
+
 /* An operation's limit, and its name for sentences: "all_reduce". The clock is
  * asked only by who has to sleep. */
 typedef struct rdl_limit {
@@ -92,6 +97,10 @@ typedef struct rdl_limit {
 /* Waits for it. RDL_TIMEOUT, RDL_PEER and what a peer reports are failures of the
  * lane, already noted. */
 rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit);
+
+/* One look at what may end the wait for peer: a failure, a death, the deadline.
+ * For who waits on several lanes at once. */
+rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit);
 
 /* Notes the lane's first failure, with the thread's sentence; peers see it.
  * Returns the first failure and sets its sentence. */

@@ -176,8 +176,8 @@ static void reduce_block(const kernel *k, char *output,
         k->last(output + offset, partial, n, count);
 }
 
-void rdl_reduce(void *output, const void *const *inputs, int n, size_t count,
-                rdl_dtype dtype, rdl_reduction reduction)
+void rdl_combine(void *output, const void *const *inputs, int n, size_t count,
+                 rdl_dtype dtype, rdl_reduction reduction)
 {
     const kernel *k = find(dtype, reduction);
     size_t block = BLOCK_BYTES / k->wide_bytes;

@@ -18,7 +18,7 @@
  * or overlaps none. All of any alignment; NULL where count is 0.
  * Each input is read once and output written once, in blocks that stay in the
  * cache. */
-void rdl_reduce(void *output, const void *const *inputs, int n, size_t count,
-                rdl_dtype dtype, rdl_reduction reduction);
+void rdl_combine(void *output, const void *const *inputs, int n, size_t count,
+                 rdl_dtype dtype, rdl_reduction reduction);
 
 #endif

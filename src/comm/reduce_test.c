@@ -201,7 +201,7 @@ static void check_one(room *r, int n, size_t count, rdl_dtype dtype,
                    r->values[k][i].bytes, bytes_of[dtype]);
         inputs[k] = r->inputs[k].start;
     }
-    rdl_reduce(output->start, inputs, n, count, dtype, reduction);
+    rdl_combine(output->start, inputs, n, count, dtype, reduction);
     for (size_t i = 0; i < count; i++)
         if (memcmp(output->start + i * bytes_of[dtype], r->expected[i].bytes,
                    bytes_of[dtype]) != 0)
@@ -259,14 +259,14 @@ RDL_TEST(sums_of_integers_wrap)
     int32_t out32[2];
     int64_t out64[2];
 
-    rdl_reduce(out8, (const void *[]){ a8, b8 }, 2, 3, RDL_UINT8, RDL_SUM);
+    rdl_combine(out8, (const void *[]){ a8, b8 }, 2, 3, RDL_UINT8, RDL_SUM);
     CHECK_INT(out8[0], 44);
     CHECK_INT(out8[1], 254);
     CHECK_INT(out8[2], 0);
-    rdl_reduce(out32, (const void *[]){ a32, b32 }, 2, 2, RDL_INT32, RDL_SUM);
+    rdl_combine(out32, (const void *[]){ a32, b32 }, 2, 2, RDL_INT32, RDL_SUM);
     CHECK_INT(out32[0], INT32_MIN);
     CHECK_INT(out32[1], INT32_MAX);
-    rdl_reduce(out64, (const void *[]){ a64, b64 }, 2, 2, RDL_INT64, RDL_SUM);
+    rdl_combine(out64, (const void *[]){ a64, b64 }, 2, 2, RDL_INT64, RDL_SUM);
     CHECK_INT(out64[0], INT64_MIN);
     CHECK_INT(out64[1], INT64_MAX);
 }
@@ -284,15 +284,15 @@ RDL_TEST(averages_of_integers_are_exact_and_truncated_toward_zero)
     int64_t wide_out[2];
     uint8_t bytes_out[2];
 
-    rdl_reduce(out, (const void *[]){ a, b }, 2, 5, RDL_INT32, RDL_AVG);
+    rdl_combine(out, (const void *[]){ a, b }, 2, 5, RDL_INT32, RDL_AVG);
     for (int i = 0; i < 5; i++)
         CHECK_INT(out[i], expected[i]);
-    rdl_reduce(wide_out, (const void *[]){ wide, more, more }, 3, 2, RDL_INT64,
-               RDL_AVG);
+    rdl_combine(wide_out, (const void *[]){ wide, more, more }, 3, 2, RDL_INT64,
+                RDL_AVG);
     CHECK_INT(wide_out[0], INT64_MIN);
     CHECK_INT(wide_out[1], INT64_MAX - 1);
-    rdl_reduce(bytes_out, (const void *[]){ bytes, fewer }, 2, 2, RDL_UINT8,
-               RDL_AVG);
+    rdl_combine(bytes_out, (const void *[]){ bytes, fewer }, 2, 2, RDL_UINT8,
+                RDL_AVG);
     CHECK_INT(bytes_out[0], 255);
     CHECK_INT(bytes_out[1], 254);
 }
@@ -313,11 +313,11 @@ RDL_TEST(averages_of_as_many_ranks_as_may_be_do_not_overflow)
         inputs[1][k] = &integer;
         inputs[2][k] = &wide;
     }
-    rdl_reduce(&byte_out, inputs[0], MOST, 1, RDL_UINT8, RDL_AVG);
+    rdl_combine(&byte_out, inputs[0], MOST, 1, RDL_UINT8, RDL_AVG);
     CHECK_INT(byte_out, UINT8_MAX);
-    rdl_reduce(&integer_out, inputs[1], MOST, 1, RDL_INT32, RDL_AVG);
+    rdl_combine(&integer_out, inputs[1], MOST, 1, RDL_INT32, RDL_AVG);
     CHECK_INT(integer_out, INT32_MIN);
-    rdl_reduce(&wide_out, inputs[2], MOST, 1, RDL_INT64, RDL_AVG);
+    rdl_combine(&wide_out, inputs[2], MOST, 1, RDL_INT64, RDL_AVG);
     CHECK_INT(wide_out, INT64_MIN);
 }
 
@@ -331,9 +331,10 @@ RDL_TEST(averages_of_floats_are_divided_and_not_multiplied)
     double zero;
 
     /* 50 / 3 and 50 * (1 / 3) are two floats. */
-    rdl_reduce(&out, (const void *[]){ &a, &b, &c }, 3, 1, RDL_FLOAT32, RDL_AVG);
+    rdl_combine(&out, (const void *[]){ &a, &b, &c }, 3, 1, RDL_FLOAT32,
+                RDL_AVG);
     CHECK(out == 50.0f / 3.0f);
-    rdl_reduce(&zero, (const void *[]){ &d, &d }, 2, 1, RDL_FLOAT64, RDL_AVG);
+    rdl_combine(&zero, (const void *[]){ &d, &d }, 2, 1, RDL_FLOAT64, RDL_AVG);
     CHECK(zero == 0 && signbit(zero));
 }
 
@@ -344,11 +345,11 @@ RDL_TEST(sums_are_taken_in_the_order_of_the_inputs)
     const float minus = -16777216;
     float out;
 
-    rdl_reduce(&out, (const void *[]){ &big, &one, &minus }, 3, 1, RDL_FLOAT32,
-               RDL_SUM);
+    rdl_combine(&out, (const void *[]){ &big, &one, &minus }, 3, 1, RDL_FLOAT32,
+                RDL_SUM);
     CHECK(out == 0);
-    rdl_reduce(&out, (const void *[]){ &big, &minus, &one }, 3, 1, RDL_FLOAT32,
-               RDL_SUM);
+    rdl_combine(&out, (const void *[]){ &big, &minus, &one }, 3, 1, RDL_FLOAT32,
+                RDL_SUM);
     CHECK(out == 1);
 }
 
@@ -364,8 +365,8 @@ RDL_TEST(sums_are_taken_in_the_order_of_the_inputs)
             for (size_t i = 0; i < count; i++)                                 \
                 x[k][i] = (type)(k + 1);                                       \
         x[place][count - 1] = not_a_number;                                    \
-        rdl_reduce(out, (const void *[]){ x[0], x[1], x[2], x[3] }, 4, count,  \
-                   RDL_##DTYPE, what);                                         \
+        rdl_combine(out, (const void *[]){ x[0], x[1], x[2], x[3] }, 4, count, \
+                    RDL_##DTYPE, what);                                        \
         for (size_t i = 0; i < count - 1; i++)                                 \
             CHECK(out[i] == normal);                                           \
         CHECK(isnan(out[count - 1]));                                          \
@@ -399,13 +400,13 @@ RDL_TEST(of_zeros_and_of_nans_the_earliest_is_taken)
         const void *least[] = { bits[2], bits[k], bits[1 - k] };
         const void *greatest[] = { bits[3], bits[k], bits[1 - k] };
 
-        rdl_reduce(out, zeros, 2, 2, RDL_FLOAT32, RDL_MIN);
+        rdl_combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MIN);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_reduce(out, zeros, 2, 2, RDL_FLOAT32, RDL_MAX);
+        rdl_combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MAX);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_reduce(out, least, 3, 2, RDL_FLOAT32, RDL_MIN);
+        rdl_combine(out, least, 3, 2, RDL_FLOAT32, RDL_MIN);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_reduce(out, greatest, 3, 2, RDL_FLOAT32, RDL_MAX);
+        rdl_combine(out, greatest, 3, 2, RDL_FLOAT32, RDL_MAX);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
     }
 }
@@ -428,10 +429,10 @@ RDL_TEST(a_sum_of_nans_has_the_same_bits_wherever_it_stands)
                     memcpy(rooms[k] + shift + i * 4, &nans[k], 4);
             }
             for (int n = 2; n <= 3; n++) {
-                rdl_reduce(out, inputs, n, count, RDL_FLOAT32, RDL_SUM);
+                rdl_combine(out, inputs, n, count, RDL_FLOAT32, RDL_SUM);
                 for (size_t i = 0; i < count; i++)
                     CHECK(memcmp(out + i * 4, &ones, 4) == 0);
-                rdl_reduce(out, inputs, n, count, RDL_FLOAT32, RDL_AVG);
+                rdl_combine(out, inputs, n, count, RDL_FLOAT32, RDL_AVG);
                 for (size_t i = 0; i < count; i++)
                     CHECK(memcmp(out + i * 4, &ones, 4) == 0);
             }
@@ -441,6 +442,6 @@ RDL_TEST(a_sum_of_nans_has_the_same_bits_wherever_it_stands)
 RDL_TEST(nothing_is_read_or_written_for_a_count_of_0)
 {
     for (int n = 1; n <= 3; n++)
-        rdl_reduce(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0,
-                   RDL_FLOAT32, RDL_SUM);
+        rdl_combine(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0,
+                    RDL_FLOAT32, RDL_SUM);
 }

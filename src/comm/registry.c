@@ -11,6 +11,7 @@
 #include "comm/world.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- keys ------------------------------------------------------------------ */
@@ -135,10 +136,14 @@ static void clear_lane(rdl_world *world, rdl_lane *lane)
         drop_comm(world, lane->comm);
     }
     rdl_free(lane->name);
+    rdl_free(lane->title);
+    rdl_free(lane->pairs);
     rdl_free(lane->peers);
     rdl_free(lane->cause);
     lane->comm = NULL;
     lane->name = NULL;
+    lane->title = NULL;
+    lane->pairs = NULL;
     lane->peers = NULL;
     lane->cause = NULL;
     lane->mine = (rdl_slot_ref){ 0 };
@@ -466,13 +471,10 @@ static rdl_status last_word(rdl_lane *lane)
                                                       : RDL_OK;
 }
 
-static rdl_status close_lane(rdl_world *world, rdl_lane *lane, rdl_group group)
+static rdl_status close_lane(rdl_world *world, rdl_lane *lane)
 {
     rdl_status st;
 
-    /* The world's own opening ends with the world. */
-    if (lane->index == 0 && lane->openings == 1)
-        return stale(group);
     if (lane->openings > 1) {
         lane->openings--;
         return RDL_OK;
@@ -490,6 +492,146 @@ static rdl_status close_lane(rdl_world *world, rdl_lane *lane, rdl_group group)
     return st;
 }
 
+/* --- pairs: a lane from one member to another, for send and receive ---------- */
+
+static rdl_lane **pair_place(rdl_lane *lane, int peer, bool sends)
+{
+    return &lane->pairs[2 * peer + sends];
+}
+
+/* The same on both ends, and on no other group or lane. */
+static void name_pair(const rdl_lane *lane, char name[RDL_NAME_MOST + 1])
+{
+    snprintf(name, RDL_NAME_MOST + 1, "\1%016" PRIx64 "%016" PRIx64,
+             lane->key.low, lane->key.high);
+}
+
+static rdl_status open_pair(rdl_world *world, rdl_lane *lane, int peer,
+                            bool sends, rdl_lane **out)
+{
+    int me = world->rank, other = lane->comm->ranks[peer];
+    int ranks[2] = { sends ? me : other, sends ? other : me };
+    char name[RDL_NAME_MOST + 1], title[RDL_LANE_TEXT], group[RDL_LANE_TEXT / 2];
+
+    name_pair(lane, name);
+    RDL_TRY(open_lane(world, ranks, 2, name, out));
+    world->n_openings--; /* it is nobody's rdl_group_open */
+    if ((*out)->title == NULL) {
+        rdl_lane_text(lane, group, sizeof group);
+        snprintf(title, sizeof title, "the way from rank %d to rank %d in %s",
+                 ranks[0], ranks[1], group);
+        /* Without memory for it the message is a little less clear. */
+        (*out)->title = rdl_copy_text(title, strlen(title));
+    }
+    return RDL_OK;
+}
+
+static rdl_status find_pair(rdl_world *world, rdl_lane *lane, int peer,
+                            bool sends, rdl_lane **out)
+{
+    rdl_lane **place;
+
+    if (lane->pairs == NULL)
+        lane->pairs =
+            rdl_calloc(2 * (size_t)lane->comm->size, sizeof *lane->pairs);
+    if (lane->pairs == NULL)
+        return rdl_fail(RDL_NO_MEMORY, "no memory for %d pairs",
+                        lane->comm->size);
+    place = pair_place(lane, peer, sends);
+    if (*place == NULL)
+        RDL_TRY(open_pair(world, lane, peer, sends, place));
+    *out = *place;
+    return RDL_OK;
+}
+
+static rdl_status check_pair(const rdl_lane *lane, int peer)
+{
+    char text[RDL_LANE_TEXT];
+
+    rdl_lane_text(lane, text, sizeof text);
+    if (lane->comm->me < 0)
+        return rdl_fail(RDL_INVALID, "send_recv: rank %d is not in %s",
+                        lane->world->rank, text);
+    if (peer < 0 || peer >= lane->comm->size)
+        return rdl_fail(
+            RDL_INVALID,
+            "send_recv: peer %d is outside the group ranks 0..%d of "
+            "%s",
+            peer, lane->comm->size - 1, text);
+    return RDL_OK;
+}
+
+rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
+                             bool sends, rdl_lane **out)
+{
+    rdl_lane *lane;
+    rdl_status st;
+
+    RDL_TRY(find_handle(world, group, &lane));
+    pthread_mutex_lock(&world->lock);
+    st = means(lane, group) ? check_pair(lane, peer) : stale(group);
+    if (st == RDL_OK && peer != lane->comm->me)
+        st = find_pair(world, lane, peer, sends, out);
+    else if (st == RDL_OK)
+        *out = NULL;
+    pthread_mutex_unlock(&world->lock);
+    return st;
+}
+
+/* Whether no thread is inside one of them; they are locked then. */
+static bool lock_pairs(const rdl_lane *lane)
+{
+    int n = lane->pairs ? 2 * lane->comm->size : 0;
+
+    for (int i = 0; i < n; i++) {
+        if (lane->pairs[i] == NULL ||
+            pthread_mutex_trylock(&lane->pairs[i]->lock) == 0)
+            continue;
+        while (i-- > 0)
+            if (lane->pairs[i] != NULL)
+                pthread_mutex_unlock(&lane->pairs[i]->lock);
+        return false;
+    }
+    return true;
+}
+
+static rdl_status close_pairs(rdl_world *world, rdl_lane *lane)
+{
+    int n = lane->pairs ? 2 * lane->comm->size : 0;
+    rdl_status first = RDL_OK;
+
+    for (int i = 0; i < n; i++) {
+        rdl_status st = RDL_OK;
+
+        if (lane->pairs[i] == NULL)
+            continue;
+        st = close_lane(world, lane->pairs[i]);
+        pthread_mutex_unlock(&lane->pairs[i]->lock);
+        if (first == RDL_OK)
+            first = st;
+    }
+    rdl_free(lane->pairs);
+    lane->pairs = NULL;
+    return first;
+}
+
+/* Under both locks. */
+static rdl_status close_group(rdl_world *world, rdl_lane *lane, rdl_group group)
+{
+    rdl_status st, pairs;
+
+    /* The world's own opening ends with the world. */
+    if (!means(lane, group) || (lane->index == 0 && lane->openings == 1))
+        return stale(group);
+    if (lane->openings > 1)
+        return close_lane(world, lane);
+    if (!lock_pairs(lane))
+        return rdl_fail(RDL_STATE, "the group is in use by another thread");
+    pairs = close_pairs(world, lane);
+    st = close_lane(world, lane);
+    return st != RDL_OK ? st : pairs;
+}
+
 rdl_status rdl_group_close(rdl_world *world, rdl_group group)
 {
     rdl_lane *lane;
@@ -501,7 +643,7 @@ rdl_status rdl_group_close(rdl_world *world, rdl_group group)
     if (pthread_mutex_trylock(&lane->lock) != 0)
         return rdl_fail(RDL_STATE, "the group is in use by another thread");
     pthread_mutex_lock(&world->lock);
-    st = means(lane, group) ? close_lane(world, lane, group) : stale(group);
+    st = close_group(world, lane, group);
     pthread_mutex_unlock(&world->lock);
     pthread_mutex_unlock(&lane->lock);
     return st;

@@ -22,9 +22,10 @@ static rdl_description describe(const rdl_lane *lane, const rdl_request *request
         .count = request->count,
         .number = lane->number,
         .root = request->shape.root,
-        .operation = (uint8_t)request->shape.operation,
+        .operation = (uint8_t)request->name,
         .dtype = (uint8_t)request->dtype,
         .reduction = (uint8_t)request->reduction,
+        .detail = request->detail,
     };
 }
 
@@ -34,7 +35,6 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
     rdl_shape nothing = *shape;
 
     *run = (rdl_run){ .lane = lane, .request = request };
-    lane->number++;
     run->description = describe(lane, request);
     run->fingerprint = rdl_fingerprint(&run->description);
     if (!rdl_plan_fits_line(shape))
@@ -42,8 +42,7 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
             rdl_shelf_take_lease(&lane->world->shelf, 2 * rdl_plan_wish(shape));
     run->window = run->lease.bytes / 2;
     if (run->window == 0 && !rdl_plan_fits_line(shape))
-        nothing.bytes =
-            0; /* the first line only says so; the plan comes after */
+        nothing.operation = RDL_OP_BARRIER; /* it only says so */
     run->plan = rdl_plan_make(&nothing, run->window);
 }
 
@@ -189,9 +188,9 @@ static rdl_status reduce(rdl_run *run, const rdl_step *step)
         inputs[i] = peer_window(run, i) + step->staged;
     output = step->to_window ? own_window(run) + step->result
                              : (unsigned char *)request->output + step->user;
-    rdl_reduce(output, inputs, size,
-               step->bytes / rdl_dtype_bytes(request->dtype), request->dtype,
-               request->reduction);
+    rdl_combine(output, inputs, size,
+                step->bytes / rdl_dtype_bytes(request->dtype), request->dtype,
+                request->reduction);
     for (int i = 0; i < size && !run->plan.in_line; i++)
         RDL_TRY(rdl_lane_check_peer(run->lane, i));
     return RDL_OK;
@@ -230,7 +229,7 @@ rdl_status rdl_run_whole(rdl_lane *lane, const rdl_request *request,
 {
     rdl_limit limit = {
         .timeout_ms = timeout_ms,
-        .operation = rdl_operation_name(request->shape.operation),
+        .operation = rdl_operation_name(request->name),
     };
     rdl_run run;
     rdl_status st;

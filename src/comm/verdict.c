@@ -52,10 +52,16 @@ void rdl_description_text(const rdl_description *d, char *buffer, size_t bytes)
     if (operation == RDL_OP_BARRIER)
         return;
     rdl_text_add(&text, "(%" PRIu64 " %s", d->count, dtype_name(d->dtype));
-    if (operation == RDL_OP_BROADCAST)
+    if (operation == RDL_OP_BROADCAST || operation == RDL_OP_REDUCE ||
+        operation == RDL_OP_GATHER || operation == RDL_OP_SCATTER)
         rdl_text_add(&text, ", root %" PRId32, d->root);
-    if (operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE_SCATTER)
+    if (operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE ||
+        operation == RDL_OP_REDUCE_SCATTER ||
+        operation == RDL_OP_REDUCE_SCATTER_V)
         rdl_text_add(&text, ", %s", reduction_name(d->reduction));
+    if (d->detail != 0)
+        rdl_text_add(&text, " in all, list of counts %08" PRIx32,
+                     (uint32_t)(d->detail >> 32));
     rdl_text_add(&text, ")");
 }
 

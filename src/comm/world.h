@@ -61,6 +61,11 @@ void rdl_registry_fini(rdl_world *world);
 rdl_status rdl_registry_enter(rdl_world *world, rdl_group group, rdl_lane **out);
 void rdl_registry_leave(rdl_lane *lane);
 
+/* The lane on which this rank sends to member peer of the group, or receives from
+ * it; not locked. NULL if peer is this rank. */
+rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
+                             bool sends, rdl_lane **out);
+
 /* A slot for the lane, whose drive lock the caller holds; the sequence goes on
  * where the key's last slot stopped. */
 rdl_status rdl_registry_give_slot(rdl_world *world, rdl_lane *lane);
