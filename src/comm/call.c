@@ -3,6 +3,7 @@
 #include "comm/call.h"
 
 #include "base/memory.h"
+#include "comm/trace.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -451,6 +452,20 @@ static rdl_status run_together(rdl_lane *lane, const rdl_arguments *a,
     return rdl_run_whole(lane, &request, timeout_ms);
 }
 
+/* What this rank hands over, in elements, of blocks that are not all alike. */
+static size_t traced_count(const rdl_arguments *a, const rdl_comm *comm)
+{
+    size_t sum = 0;
+
+    if (a->input_counts == NULL)
+        return a->count;
+    if (a->operation == RDL_OP_ALL_GATHER_V)
+        return a->input_counts[comm->me];
+    for (int i = 0; i < comm->size; i++)
+        sum += a->input_counts[i];
+    return sum;
+}
+
 static rdl_status run_on(rdl_lane *lane, const rdl_arguments *a,
                          const rdl_call *options)
 {
@@ -466,6 +481,11 @@ static rdl_status run_on(rdl_lane *lane, const rdl_arguments *a,
     RDL_TRY(rdl_call_timeout(lane->world, options,
                              rdl_operation_name(a->operation), &timeout_ms));
     RDL_TRY(rdl_lane_state(lane));
+    if (__builtin_expect(lane->world->trace != NULL, 0))
+        rdl_trace_call(lane->world->trace, lane,
+                       rdl_operation_name(a->operation), a->dtype,
+                       traced_count(a, lane->comm),
+                       options != NULL ? options->caller : NULL);
     st = lane->comm->size == 1 ? run_alone(lane, a, &e)
                                : run_together(lane, a, timeout_ms);
     if (st == RDL_OK)

@@ -6,6 +6,7 @@
 #include "base/bell.h"
 #include "base/memory.h"
 #include "comm/call.h"
+#include "comm/trace.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ typedef struct leg {
     rdl_request request;
     rdl_run run;
     rdl_limit limit;
+    const char *caller;
 } leg;
 
 /* All legs; those of one lane stand together, in the order in which they came. */
@@ -175,6 +177,10 @@ static rdl_status begin_leg(leg *l)
     RDL_TRY(rdl_lane_state(l->lane));
     RDL_TRY(rdl_lane_prepare(l->lane));
     l->lane->number++;
+    if (__builtin_expect(l->lane->world->trace != NULL, 0))
+        rdl_trace_call(l->lane->world->trace, l->lane,
+                       sends(l->transfer) ? "send" : "receive",
+                       l->transfer->dtype, l->transfer->count, l->caller);
     rdl_run_begin(&l->run, l->lane, &l->request);
     l->begun = true;
     return RDL_OK;
@@ -278,7 +284,8 @@ static void run_all(batch *b)
 }
 
 static rdl_status fill_batch(batch *b, rdl_group group,
-                             const rdl_transfer *transfers, int64_t timeout_ms)
+                             const rdl_transfer *transfers,
+                             const rdl_call *call, int64_t timeout_ms)
 {
     for (int i = 0; i < b->count; i++) {
         leg *l = &b->legs[i];
@@ -288,6 +295,7 @@ static rdl_status fill_batch(batch *b, rdl_group group,
         RDL_TRY(rdl_registry_pair(b->world, group, transfers[i].peer,
                                   sends(&transfers[i]), &l->lane));
         fill_leg(l, timeout_ms);
+        l->caller = call ? call->caller : NULL;
     }
     return RDL_OK;
 }
@@ -309,7 +317,7 @@ rdl_status rdl_exchange(rdl_world *world, rdl_group group,
     if (b.legs == NULL)
         return rdl_fail(RDL_NO_MEMORY, "send_recv: no memory for %d transfers",
                         count);
-    st = fill_batch(&b, group, transfers, timeout_ms);
+    st = fill_batch(&b, group, transfers, call, timeout_ms);
     if (st == RDL_OK)
         st = copy_own(&b);
     if (st == RDL_OK) {
