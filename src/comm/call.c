@@ -19,11 +19,6 @@ size_t rdl_dtype_bytes(rdl_dtype dtype)
     return (unsigned)dtype < sizeof sizes / sizeof *sizes ? sizes[dtype] : 0;
 }
 
-void rdl_call_count(rdl_world *world)
-{
-    atomic_fetch_add_explicit(&world->n_collectives, 1, memory_order_relaxed);
-}
-
 /* --- what the operations are like ------------------------------------------ */
 
 static bool reduces(rdl_operation operation)
@@ -242,265 +237,52 @@ static rdl_status check_counts(const rdl_arguments *a)
     return RDL_OK;
 }
 
-/* --- running --------------------------------------------------------------- */
-
-static rdl_request make_request(const rdl_lane *lane, const rdl_arguments *a)
+static rdl_status check_alone(const rdl_lane *lane, const rdl_arguments *a,
+                              const extent *e)
 {
-    return (rdl_request){
-        .shape = { .operation = a->operation,
-                   .me = lane->comm->me,
-                   .size = lane->comm->size,
-                   .root = a->root,
-                   .bytes = a->count * rdl_dtype_bytes(a->dtype) },
-        .name = a->operation,
-        .count = a->count,
-        .dtype = a->dtype,
-        .reduction = a->reduction,
-        .input = a->input,
-        .output = a->output,
-    };
-}
-
-/* In a group of one each collective is a copy, or nothing. */
-static rdl_status run_alone(const rdl_lane *lane, const rdl_arguments *a,
-                            const extent *e)
-{
-    if (e->in != e->out)
+    if (lane->comm->size == 1 && e->in != e->out &&
+        a->operation == RDL_OP_ALL_TO_ALL_V)
         return rdl_fail(RDL_INVALID,
                         "%s: rank %d sends %zu bytes to itself and expects %zu",
                         rdl_operation_name(a->operation), lane->world->rank,
                         e->in, e->out);
-    if (a->output != a->input && e->out > 0)
-        memcpy(a->output, a->input, e->out);
     return RDL_OK;
 }
 
-/* --- blocks of different sizes --------------------------------------------- */
-
-typedef struct sizes {
-    size_t in_at[RDL_MAX_RANKS], in_bytes[RDL_MAX_RANKS];
-    size_t their_at[RDL_MAX_RANKS];
-    size_t out_at[RDL_MAX_RANKS], out_bytes[RDL_MAX_RANKS];
-    rdl_uneven uneven;
-} sizes;
-
-static void link_sizes(sizes *s)
+static rdl_status check_all(const rdl_lane *lane, const rdl_arguments *a,
+                            const rdl_call *options, extent *e,
+                            int64_t *timeout_ms)
 {
-    s->uneven.in_at = s->in_at;
-    s->uneven.in_bytes = s->in_bytes;
-    s->uneven.their_at = s->their_at;
-    s->uneven.out_at = s->out_at;
-    s->uneven.out_bytes = s->out_bytes;
-}
-
-static void note_most(size_t *most, size_t value)
-{
-    if (value > *most)
-        *most = value;
-}
-
-static void fill_blocks(size_t *at, size_t *bytes, const size_t *counts,
-                        int size, size_t element)
-{
-    size_t sum = 0;
-
-    for (int i = 0; i < size; i++) {
-        at[i] = sum;
-        bytes[i] = counts[i] * element;
-        sum += bytes[i];
-    }
-}
-
-/* all_gather_v and reduce_scatter_v: one list that all share, by its hash. */
-static rdl_status run_listed(rdl_lane *lane, const rdl_arguments *a,
-                             int64_t timeout_ms)
-{
-    rdl_request request = make_request(lane, a);
-    int size = lane->comm->size, me = lane->comm->me;
-    sizes s = { 0 };
-
-    link_sizes(&s);
-    fill_blocks(s.out_at, s.out_bytes, a->input_counts, size,
-                rdl_dtype_bytes(a->dtype));
-    memcpy(s.in_at, s.out_at, sizeof s.in_at);
-    memcpy(s.in_bytes, s.out_bytes, sizeof s.in_bytes);
-    for (int i = 0; i < size; i++)
-        note_most(&s.uneven.block_most, s.in_bytes[i]);
-    s.uneven.total_most = s.uneven.block_most;
-    if (a->operation == RDL_OP_REDUCE_SCATTER_V) {
-        s.uneven.total_most = s.in_at[size - 1] + s.in_bytes[size - 1];
-        s.their_at[0] = s.in_at[me];
-        s.out_bytes[0] = s.in_bytes[me];
-    }
-    request.count =
-        (s.out_at[size - 1] + s.in_bytes[size - 1]) / rdl_dtype_bytes(a->dtype);
-    request.shape.uneven = &s.uneven;
-    request.detail = rdl_hash_bytes(1, a->input_counts,
-                                    (size_t)size * sizeof *a->input_counts) |
-                     1;
-    return rdl_run_whole(lane, &request, timeout_ms);
-}
-
-/* all_to_all_v: each knows what it sends and expects; all see all of it before
- * anything moves, so that a difference between two is seen by everyone. Row i of
- * the table: what member i sends to each, then what it expects from each. */
-
-static rdl_status judge_table(rdl_lane *lane, const uint64_t *table)
-{
-    int n = lane->comm->size;
-    char group[RDL_LANE_TEXT];
-
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            uint64_t sent = table[(size_t)i * 2 * (size_t)n + (size_t)j];
-            uint64_t expected =
-                table[(size_t)j * 2 * (size_t)n + (size_t)(n + i)];
-
-            if (sent == expected)
-                continue;
-            rdl_lane_text(lane, group, sizeof group);
-            rdl_say("mismatch in call #%" PRIu64
-                    " on %s: all_to_all_v: rank %d "
-                    "sends %" PRIu64 " elements to rank %d, which expects "
-                    "%" PRIu64,
-                    lane->number, group, lane->comm->ranks[i], sent,
-                    lane->comm->ranks[j], expected);
-            return rdl_lane_fail(lane, RDL_MISMATCH);
-        }
-    return RDL_OK;
-}
-
-static rdl_status share_table(rdl_lane *lane, const rdl_arguments *a,
-                              uint64_t *table, int64_t timeout_ms)
-{
-    size_t n = (size_t)lane->comm->size;
-    uint64_t *mine = table + (size_t)lane->comm->me * 2 * n;
-    rdl_request request = make_request(lane, a);
-
-    for (size_t i = 0; i < n; i++) {
-        mine[i] = a->input_counts[i];
-        mine[n + i] = a->output_counts[i];
-    }
-    request.shape.operation = RDL_OP_ALL_GATHER;
-    request.shape.bytes = 2 * n * sizeof *table;
-    request.input = mine;
-    request.output = table;
-    RDL_TRY(rdl_run_whole(lane, &request, timeout_ms));
-    return judge_table(lane, table);
-}
-
-static void read_table(const rdl_lane *lane, const uint64_t *table,
-                       size_t element, sizes *s)
-{
-    int n = lane->comm->size;
-
-    for (int i = 0; i < n; i++) {
-        size_t sum = 0;
-
-        for (int j = 0; j < n; j++) {
-            size_t bytes =
-                (size_t)table[(size_t)i * 2 * (size_t)n + (size_t)j] * element;
-
-            if (j == lane->comm->me)
-                s->their_at[i] = sum;
-            note_most(&s->uneven.block_most, bytes);
-            sum += bytes;
-        }
-        note_most(&s->uneven.total_most, sum);
-    }
-}
-
-static rdl_status run_tabled(rdl_lane *lane, const rdl_arguments *a,
-                             int64_t timeout_ms)
-{
-    size_t n = (size_t)lane->comm->size, element = rdl_dtype_bytes(a->dtype);
-    rdl_request request = make_request(lane, a);
-    uint64_t *table = rdl_calloc(2 * n * n, sizeof *table);
-    sizes s = { 0 };
-    rdl_status st;
-
-    if (table == NULL)
-        return rdl_fail(RDL_NO_MEMORY,
-                        "all_to_all_v: no memory for a table of "
-                        "%zu counts",
-                        2 * n * n);
-    st = share_table(lane, a, table, timeout_ms);
-    if (st == RDL_OK) {
-        link_sizes(&s);
-        fill_blocks(s.in_at, s.in_bytes, a->input_counts, (int)n, element);
-        fill_blocks(s.out_at, s.out_bytes, a->output_counts, (int)n, element);
-        read_table(lane, table, element, &s);
-        request.shape.uneven = &s.uneven;
-        st = rdl_run_whole(lane, &request, timeout_ms);
-    }
-    rdl_free(table);
-    return st;
-}
-
-static rdl_status run_together(rdl_lane *lane, const rdl_arguments *a,
-                               int64_t timeout_ms)
-{
-    rdl_request request;
-
-    RDL_TRY(rdl_lane_prepare(lane));
-    lane->number++;
-    if (a->operation == RDL_OP_ALL_TO_ALL_V)
-        return run_tabled(lane, a, timeout_ms);
-    if (a->input_counts != NULL)
-        return run_listed(lane, a, timeout_ms);
-    request = make_request(lane, a);
-    return rdl_run_whole(lane, &request, timeout_ms);
-}
-
-/* What this rank hands over, in elements, of blocks that are not all alike. */
-static size_t traced_count(const rdl_arguments *a, const rdl_comm *comm)
-{
-    size_t sum = 0;
-
-    if (a->input_counts == NULL)
-        return a->count;
-    if (a->operation == RDL_OP_ALL_GATHER_V)
-        return a->input_counts[comm->me];
-    for (int i = 0; i < comm->size; i++)
-        sum += a->input_counts[i];
-    return sum;
-}
-
-static rdl_status run_on(rdl_lane *lane, const rdl_arguments *a,
-                         const rdl_call *options)
-{
-    int64_t timeout_ms;
-    extent e = { 0, 0 };
-    rdl_status st;
-
     RDL_TRY(rdl_call_check_types(a));
     RDL_TRY(check_counts(a));
     RDL_TRY(check_member(lane, a));
-    RDL_TRY(measure(a, lane->comm, &e));
-    RDL_TRY(check_buffers(a, lane->comm, &e));
-    RDL_TRY(rdl_call_timeout(lane->world, options,
-                             rdl_operation_name(a->operation), &timeout_ms));
-    RDL_TRY(rdl_lane_state(lane));
-    if (__builtin_expect(lane->world->trace != NULL, 0))
-        rdl_trace_call(lane->world->trace, lane,
-                       rdl_operation_name(a->operation), a->dtype,
-                       traced_count(a, lane->comm),
-                       options != NULL ? options->caller : NULL);
-    st = lane->comm->size == 1 ? run_alone(lane, a, &e)
-                               : run_together(lane, a, timeout_ms);
-    if (st == RDL_OK)
-        rdl_call_count(lane->world);
-    return st;
+    RDL_TRY(measure(a, lane->comm, e));
+    RDL_TRY(check_alone(lane, a, e));
+    RDL_TRY(check_buffers(a, lane->comm, e));
+    return rdl_call_timeout(lane->world, options,
+                            rdl_operation_name(a->operation), timeout_ms);
 }
 
 rdl_status rdl_call_run(rdl_world *world, rdl_group group,
                         const rdl_arguments *arguments, const rdl_call *options)
 {
-    rdl_lane *lane;
+    extent e = { 0, 0 };
+    int64_t timeout_ms = 0;
+    uint64_t ticket = 0;
+    rdl_lane *lane = NULL;
     rdl_status st;
+    rdl_op op;
 
-    RDL_TRY(rdl_registry_enter(world, group, &lane));
-    st = run_on(lane, arguments, options);
-    rdl_registry_leave(lane);
+    RDL_TRY(rdl_registry_enter(world, group, &lane, &ticket));
+    st = check_all(lane, arguments, options, &e, &timeout_ms);
+    if (st == RDL_OK)
+        st = rdl_op_init(&op, lane, ticket, arguments, e.out, timeout_ms,
+                         options ? options->caller : NULL);
+    if (st != RDL_OK) {
+        rdl_lane_give_up_turn(lane, ticket);
+        return st;
+    }
+    st = rdl_op_run(&op);
+    rdl_op_fini(&op);
     return st;
 }

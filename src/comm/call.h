@@ -4,25 +4,10 @@
 #ifndef RDL_COMM_CALL_H
 #define RDL_COMM_CALL_H
 
-#include "comm/plan.h"
-#include "comm/run.h"
+#include "comm/op.h"
 #include "comm/world.h"
 
 #include <raddle/collective.h>
-
-/* Zero is right for what a call does not have. */
-typedef struct rdl_arguments {
-    rdl_operation operation;
-    const void *input;
-    void *output;
-    size_t count;                /* of each block */
-    const size_t *input_counts;  /* instead of count, one for each member */
-    const size_t *output_counts; /* likewise; the same as input_counts where one
-                                    list says both */
-    rdl_dtype dtype;
-    rdl_reduction reduction;
-    int root;
-} rdl_arguments;
 
 /* Checks the arguments, takes the lane's turn, and runs to the end. */
 rdl_status rdl_call_run(rdl_world *world, rdl_group group,
@@ -32,6 +17,5 @@ rdl_status rdl_call_run(rdl_world *world, rdl_group group,
 rdl_status rdl_call_check_types(const rdl_arguments *arguments);
 rdl_status rdl_call_timeout(const rdl_world *world, const rdl_call *options,
                             const char *name, int64_t *timeout_ms);
-void rdl_call_count(rdl_world *world);
 
 #endif

@@ -107,7 +107,8 @@ static rdl_status add_chunk(rdl_world *world)
         lane->world = world;
         lane->index = world->n_lanes + i;
         atomic_init(&lane->generation, 1);
-        pthread_mutex_init(&lane->lock, NULL);
+        rdl_turns_init(&lane->turns);
+        pthread_mutex_init(&lane->failing, NULL);
         lane->next = world->free_lanes;
         world->free_lanes = lane;
     }
@@ -149,8 +150,8 @@ static void clear_lane(rdl_world *world, rdl_lane *lane)
     lane->mine = (rdl_slot_ref){ 0 };
     lane->sequence = 0;
     lane->number = 0;
-    lane->failure = RDL_OK;
-    lane->reported = false;
+    atomic_store_explicit(&lane->failure, RDL_OK, memory_order_relaxed);
+    atomic_store_explicit(&lane->reported, false, memory_order_relaxed);
     lane->next = world->free_lanes;
     world->free_lanes = lane;
 }
@@ -200,7 +201,7 @@ static bool has_passed(const rdl_lane *lane, int member)
 static bool dissolve(rdl_world *world, rdl_lane *lane)
 {
     /* A failed lane has no operation that everybody passed; it stays. */
-    if (lane->failure != RDL_OK)
+    if (atomic_load_explicit(&lane->failure, memory_order_relaxed) != RDL_OK)
         return false;
     for (int i = 0; i < lane->comm->size; i++)
         if (i != lane->comm->me && !has_passed(lane, i))
@@ -221,13 +222,14 @@ static bool sweep(rdl_world *world)
 {
     for (rdl_lane *lane = world->dormant_first, *next; lane != NULL;
          lane = next) {
+        uint64_t ticket;
         bool done;
 
         next = lane->next;
-        if (pthread_mutex_trylock(&lane->lock) != 0)
+        if (!rdl_turns_try(&lane->turns, &ticket))
             continue; /* a stale handle is being looked at */
         done = dissolve(world, lane);
-        pthread_mutex_unlock(&lane->lock);
+        rdl_turns_pass(&lane->turns, ticket);
         if (done)
             return true;
     }
@@ -438,7 +440,7 @@ static rdl_status find_handle(rdl_world *world, rdl_group group, rdl_lane **out)
     return *out ? RDL_OK : stale(group);
 }
 
-/* Under the drive lock. */
+/* By who has a ticket, or under the world's lock. */
 static bool means(const rdl_lane *lane, rdl_group group)
 {
     return is_world(group) ||
@@ -446,30 +448,27 @@ static bool means(const rdl_lane *lane, rdl_group group)
                group.generation;
 }
 
-rdl_status rdl_registry_enter(rdl_world *world, rdl_group group, rdl_lane **out)
+rdl_status rdl_registry_enter(rdl_world *world, rdl_group group, rdl_lane **out,
+                              uint64_t *ticket)
 {
     rdl_lane *lane;
 
     RDL_TRY(find_handle(world, group, &lane));
-    pthread_mutex_lock(&lane->lock);
+    *ticket = rdl_turns_take(&lane->turns);
     if (!means(lane, group)) {
-        pthread_mutex_unlock(&lane->lock);
+        rdl_lane_give_up_turn(lane, *ticket);
         return stale(group);
     }
     *out = lane;
     return RDL_OK;
 }
 
-void rdl_registry_leave(rdl_lane *lane)
-{
-    pthread_mutex_unlock(&lane->lock);
-}
-
-/* The first failure if nobody has heard of it. Under the drive lock. */
+/* The first failure if nobody has heard of it. */
 static rdl_status last_word(rdl_lane *lane)
 {
-    return lane->failure != RDL_OK && !lane->reported ? rdl_lane_state(lane)
-                                                      : RDL_OK;
+    return atomic_load_explicit(&lane->reported, memory_order_relaxed)
+               ? RDL_OK
+               : rdl_lane_state(lane);
 }
 
 static rdl_status close_lane(rdl_world *world, rdl_lane *lane)
@@ -563,7 +562,7 @@ static rdl_status check_pair(const rdl_lane *lane, int peer)
 }
 
 rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
-                             bool sends, rdl_lane **out)
+                             bool sends, rdl_lane **out, uint64_t *ticket)
 {
     rdl_lane *lane;
     rdl_status st;
@@ -571,26 +570,37 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
     RDL_TRY(find_handle(world, group, &lane));
     pthread_mutex_lock(&world->lock);
     st = means(lane, group) ? check_pair(lane, peer) : stale(group);
+    if (st == RDL_OK)
+        *out = NULL;
     if (st == RDL_OK && peer != lane->comm->me)
         st = find_pair(world, lane, peer, sends, out);
-    else if (st == RDL_OK)
-        *out = NULL;
+    if (st == RDL_OK && *out != NULL) /* now, so that it stays open */
+        *ticket = rdl_turns_take(&(*out)->turns);
     pthread_mutex_unlock(&world->lock);
     return st;
 }
 
-/* Whether no thread is inside one of them; they are locked then. */
-static bool lock_pairs(const rdl_lane *lane)
+/* The turn of who holds it. */
+static void pass_held(rdl_lane *lane)
+{
+    rdl_turns_pass(&lane->turns, atomic_load_explicit(&lane->turns.turn,
+                                                      memory_order_relaxed));
+}
+
+/* Whether no thread is inside one of them; we have their turns then. */
+static bool hold_pairs(const rdl_lane *lane)
 {
     int n = lane->pairs ? 2 * lane->comm->size : 0;
 
     for (int i = 0; i < n; i++) {
+        uint64_t ticket;
+
         if (lane->pairs[i] == NULL ||
-            pthread_mutex_trylock(&lane->pairs[i]->lock) == 0)
+            rdl_turns_try(&lane->pairs[i]->turns, &ticket))
             continue;
         while (i-- > 0)
             if (lane->pairs[i] != NULL)
-                pthread_mutex_unlock(&lane->pairs[i]->lock);
+                pass_held(lane->pairs[i]);
         return false;
     }
     return true;
@@ -607,7 +617,7 @@ static rdl_status close_pairs(rdl_world *world, rdl_lane *lane)
         if (lane->pairs[i] == NULL)
             continue;
         st = close_lane(world, lane->pairs[i]);
-        pthread_mutex_unlock(&lane->pairs[i]->lock);
+        pass_held(lane->pairs[i]);
         if (first == RDL_OK)
             first = st;
     }
@@ -616,7 +626,7 @@ static rdl_status close_pairs(rdl_world *world, rdl_lane *lane)
     return first;
 }
 
-/* Under both locks. */
+/* With the lane's turn, under the world's lock. */
 static rdl_status close_group(rdl_world *world, rdl_lane *lane, rdl_group group)
 {
     rdl_status st, pairs;
@@ -626,8 +636,9 @@ static rdl_status close_group(rdl_world *world, rdl_lane *lane, rdl_group group)
         return stale(group);
     if (lane->openings > 1)
         return close_lane(world, lane);
-    if (!lock_pairs(lane))
-        return rdl_fail(RDL_STATE, "the group is in use by another thread");
+    if (!hold_pairs(lane))
+        return rdl_fail(RDL_STATE,
+                        "the group is in use: a transfer is pending");
     pairs = close_pairs(world, lane);
     st = close_lane(world, lane);
     return st != RDL_OK ? st : pairs;
@@ -635,18 +646,20 @@ static rdl_status close_group(rdl_world *world, rdl_lane *lane, rdl_group group)
 
 rdl_status rdl_group_close(rdl_world *world, rdl_group group)
 {
+    uint64_t ticket;
     rdl_lane *lane;
     rdl_status st;
 
     RDL_TRY(find_handle(world, group, &lane));
     if (is_world(group))
         return RDL_OK;
-    if (pthread_mutex_trylock(&lane->lock) != 0)
-        return rdl_fail(RDL_STATE, "the group is in use by another thread");
+    if (!rdl_turns_try(&lane->turns, &ticket))
+        return rdl_fail(RDL_STATE, "the group is in use: a call or a pending "
+                                   "operation is inside");
     pthread_mutex_lock(&world->lock);
     st = close_group(world, lane, group);
     pthread_mutex_unlock(&world->lock);
-    pthread_mutex_unlock(&lane->lock);
+    rdl_lane_pass_turn(lane, ticket);
     return st;
 }
 
@@ -671,7 +684,8 @@ void rdl_registry_fini(rdl_world *world)
         rdl_lane *lane = lane_at(world, i);
 
         clear_lane(world, lane);
-        pthread_mutex_destroy(&lane->lock);
+        rdl_turns_fini(&lane->turns);
+        pthread_mutex_destroy(&lane->failing);
     }
     for (uint32_t c = 0; c < world->n_lanes / RDL_LANES_IN_CHUNK; c++)
         rdl_free(atomic_load_explicit(&world->chunks[c], memory_order_relaxed));

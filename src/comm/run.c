@@ -234,23 +234,3 @@ rdl_status rdl_run_advance(rdl_run *run)
     rdl_lane_pass(run->lane);
     return RDL_OK;
 }
-
-rdl_status rdl_run_whole(rdl_lane *lane, const rdl_request *request,
-                         int64_t timeout_ms)
-{
-    rdl_limit limit = {
-        .timeout_ms = timeout_ms,
-        .operation = rdl_operation_name(request->name),
-    };
-    rdl_run run;
-    rdl_status st;
-
-    rdl_run_begin(&run, lane, request);
-    while ((st = rdl_run_advance(&run)) == RDL_AGAIN) {
-        st = rdl_lane_await(lane, run.peer, &limit);
-        if (st != RDL_OK)
-            break;
-    }
-    rdl_run_end(&run);
-    return st;
-}

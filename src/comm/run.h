@@ -46,8 +46,4 @@ rdl_status rdl_run_advance(rdl_run *run);
 /* Gives the lease back. */
 void rdl_run_end(rdl_run *run);
 
-/* All of it, waiting where it must. */
-rdl_status rdl_run_whole(rdl_lane *lane, const rdl_request *request,
-                         int64_t timeout_ms);
-
 #endif

@@ -1,36 +1,18 @@
 /* Send and receive. The way from one member to another is a lane of two, on which
  * a transfer is a broadcast from the first; so it has an order of its own, and
- * both ends compare what they think it is. A batch drives its transfers together,
- * those of one way one after another. */
+ * both ends compare what they think it is. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/bell.h"
 #include "base/memory.h"
 #include "comm/call.h"
-#include "comm/trace.h"
 
-#include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* One transfer of a batch, with the way it goes. */
-typedef struct leg {
-    const rdl_transfer *transfer;
-    rdl_lane *lane; /* NULL: to or from this rank itself */
-    bool begun;
-    bool ended;
-    rdl_request request;
-    rdl_run run;
-    rdl_limit limit;
-    const char *caller;
-} leg;
-
-/* All legs; those of one lane stand together, in the order in which they came. */
+/* The transfers of a batch that go to or come from another rank. */
 typedef struct batch {
-    rdl_world *world;
-    leg *legs;
+    rdl_op *ops;
     int count;
-    rdl_status first; /* failure, */
-    char *cause;      /* with its sentence */
+    rdl_status *statuses;
+    char **sentences;
 } batch;
 
 static bool sends(const rdl_transfer *t)
@@ -52,7 +34,7 @@ static rdl_status check(const rdl_transfer *t, int i)
         return rdl_fail(RDL_INVALID,
                         "send_recv: transfer %d has both send and receive set",
                         i);
-    if (t->count > 0 && (sends(t) ? t->send == NULL : t->receive == NULL))
+    if (t->count > 0 && t->send == NULL && t->receive == NULL)
         return rdl_fail(RDL_INVALID,
                         "send_recv: the buffer of transfer %d is NULL and %zu "
                         "elements are wanted",
@@ -60,275 +42,147 @@ static rdl_status check(const rdl_transfer *t, int i)
     return RDL_OK;
 }
 
-static void fill_leg(leg *l, int64_t timeout_ms)
-{
-    const rdl_transfer *t = l->transfer;
-
-    l->limit = (rdl_limit){ .timeout_ms = timeout_ms,
-                            .operation = rdl_operation_name(RDL_OP_SEND_RECV) };
-    l->request = (rdl_request){
-        .shape = { .operation = RDL_OP_SEND_RECV,
-                   .me = sends(t) ? 0 : 1,
-                   .size = 2,
-                   .root = 0,
-                   .bytes = t->count * rdl_dtype_bytes(t->dtype) },
-        .name = RDL_OP_SEND_RECV,
-        .count = t->count,
-        .dtype = t->dtype,
-        .input = t->send,
-        .output = t->receive,
-    };
-}
-
 /* --- to oneself ------------------------------------------------------------ */
 
-/* The k-th send to oneself meets the k-th receive from oneself. */
-static rdl_status copy_own(batch *b)
+/* The next transfer with this rank itself that does what is asked, from i on. */
+static int next_own(const rdl_transfer *transfers, int count, int me, bool send,
+                    int i)
 {
-    int s = 0, r = 0;
+    while (i < count && (transfers[i].peer != me || sends(&transfers[i]) != send))
+        i++;
+    return i;
+}
 
-    for (;; s++, r++) {
-        const rdl_transfer *from, *to;
+/* The k-th send to oneself meets the k-th receive from oneself. */
+static rdl_status copy_own(const rdl_transfer *transfers, int count, int me,
+                           bool really)
+{
+    int s = next_own(transfers, count, me, true, 0);
+    int r = next_own(transfers, count, me, false, 0);
 
-        while (s < b->count &&
-               (b->legs[s].lane != NULL || !sends(b->legs[s].transfer)))
-            s++;
-        while (r < b->count &&
-               (b->legs[r].lane != NULL || sends(b->legs[r].transfer)))
-            r++;
-        if (s == b->count && r == b->count)
-            return RDL_OK;
-        if (s == b->count || r == b->count)
-            return rdl_fail(
-                RDL_INVALID,
-                "send_recv: rank %d %s itself without the other half "
-                "in the same batch",
-                b->world->rank, s == b->count ? "receives from" : "sends to");
-        from = b->legs[s].transfer;
-        to = b->legs[r].transfer;
+    while (s < count && r < count) {
+        const rdl_transfer *from = &transfers[s], *to = &transfers[r];
+
         if (from->count != to->count || from->dtype != to->dtype)
             return rdl_fail(RDL_INVALID,
-                            "send_recv: rank %d sends itself %zu elements and "
+                            "send_recv: a rank sends itself %zu elements and "
                             "expects %zu, or of another dtype",
-                            b->world->rank, from->count, to->count);
-        if (from->count > 0)
+                            from->count, to->count);
+        if (really && from->count > 0)
             memmove(to->receive, from->send,
                     from->count * rdl_dtype_bytes(from->dtype));
-        b->legs[s].ended = b->legs[r].ended = true;
+        s = next_own(transfers, count, me, true, s + 1);
+        r = next_own(transfers, count, me, false, r + 1);
     }
-}
-
-/* --- together -------------------------------------------------------------- */
-
-static int by_lane(const void *a, const void *b)
-{
-    const leg *x = a, *y = b;
-    uint32_t left = x->lane ? x->lane->index : 0;
-    uint32_t right = y->lane ? y->lane->index : 0;
-
-    if (left != right)
-        return left < right ? -1 : 1;
-    return x->transfer < y->transfer ? -1 : x->transfer > y->transfer;
-}
-
-/* The first leg of each lane, for what is done once for a lane. */
-static bool leads(const batch *b, int i)
-{
-    return b->legs[i].lane != NULL &&
-           (i == 0 || b->legs[i - 1].lane != b->legs[i].lane);
-}
-
-/* In the order of their indices, so that two batches cannot lock each other out. */
-static void lock_lanes(batch *b)
-{
-    for (int i = 0; i < b->count; i++)
-        if (leads(b, i))
-            pthread_mutex_lock(&b->legs[i].lane->lock);
-}
-
-static void unlock_lanes(batch *b)
-{
-    for (int i = 0; i < b->count; i++)
-        if (leads(b, i))
-            pthread_mutex_unlock(&b->legs[i].lane->lock);
-}
-
-static void note_failure(batch *b, rdl_status st)
-{
-    if (b->first != RDL_OK)
-        return;
-    b->first = st;
-    b->cause = rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
-}
-
-static void end_leg(batch *b, leg *l, rdl_status st)
-{
-    if (l->begun)
-        rdl_run_end(&l->run);
-    l->ended = true;
-    if (st == RDL_OK)
-        rdl_call_count(b->world);
-    else
-        note_failure(b, st);
-}
-
-static rdl_status begin_leg(leg *l)
-{
-    RDL_TRY(rdl_lane_state(l->lane));
-    RDL_TRY(rdl_lane_prepare(l->lane));
-    l->lane->number++;
-    if (__builtin_expect(l->lane->world->trace != NULL, 0))
-        rdl_trace_call(l->lane->world->trace, l->lane,
-                       sends(l->transfer) ? "send" : "receive",
-                       l->transfer->dtype, l->transfer->count, l->caller);
-    rdl_run_begin(&l->run, l->lane, &l->request);
-    l->begun = true;
+    if (s < count || r < count)
+        return rdl_fail(RDL_INVALID,
+                        "send_recv: a rank %s itself without the other half in "
+                        "the same batch",
+                        s < count ? "sends to" : "receives from");
     return RDL_OK;
 }
 
-/* The leg of i's lane whose turn it is, if that is leg i. */
-static bool has_turn(const batch *b, int i)
-{
-    const leg *l = &b->legs[i];
+/* --- to others ------------------------------------------------------------- */
 
-    return l->lane != NULL && !l->ended &&
-           (i == 0 || b->legs[i - 1].lane != l->lane || b->legs[i - 1].ended);
+static rdl_status add_op(batch *b, rdl_world *world, rdl_group group,
+                         const rdl_transfer *t, int64_t timeout_ms,
+                         const char *caller)
+{
+    rdl_arguments a = { .operation = RDL_OP_SEND_RECV,
+                        .input = t->send,
+                        .output = t->receive,
+                        .count = t->count,
+                        .dtype = t->dtype };
+    uint64_t ticket = 0;
+    rdl_lane *lane = NULL;
+
+    RDL_TRY(rdl_registry_pair(world, group, t->peer, sends(t), &lane, &ticket));
+    if (lane == NULL)
+        return RDL_OK;
+    return rdl_op_init(&b->ops[b->count++], lane, ticket, &a, 0, timeout_ms,
+                       caller);
 }
 
-/* Moves every leg as far as it goes. Returns how many are left; *moved says
- * whether one ended. */
-static int advance_all(batch *b, bool *moved)
+static rdl_status make_batch(batch *b, int count)
 {
-    int left = 0;
+    size_t n = (size_t)count + 1;
 
-    *moved = false;
-    for (int i = 0; i < b->count; i++) {
-        leg *l = &b->legs[i];
-        rdl_status st = RDL_OK;
-
-        if (!has_turn(b, i)) {
-            left += l->lane != NULL && !l->ended;
-            continue;
-        }
-        if (!l->begun)
-            st = begin_leg(l);
-        if (st == RDL_OK)
-            st = rdl_run_advance(&l->run);
-        if (st == RDL_AGAIN) {
-            left++;
-            continue;
-        }
-        end_leg(b, l, st);
-        *moved = true;
-    }
-    return left;
+    b->ops = rdl_calloc(n, sizeof *b->ops);
+    b->statuses = rdl_calloc(n, sizeof *b->statuses);
+    b->sentences = rdl_calloc(n, sizeof *b->sentences);
+    return b->ops && b->statuses && b->sentences
+               ? RDL_OK
+               : rdl_fail(RDL_NO_MEMORY,
+                          "send_recv: no memory for %d transfers", count);
 }
 
-static bool any_arrived(batch *b)
+static void free_batch(batch *b)
 {
     for (int i = 0; i < b->count; i++)
-        if (has_turn(b, i) && b->legs[i].begun &&
-            rdl_lane_arrived(b->legs[i].lane, b->legs[i].run.peer))
-            return true;
-    return false;
+        rdl_free(b->sentences[i]);
+    rdl_free(b->ops);
+    rdl_free(b->statuses);
+    rdl_free(b->sentences);
 }
 
-/* Ends the legs that need not wait any more, and says until when to sleep. */
-static bool look_at_all(batch *b, rdl_time *sleep)
+/* Nothing was begun: the tickets go back. */
+static void give_up(batch *b)
 {
-    bool ended = false;
-
-    *sleep = RDL_SLEEP_MOST;
-    for (int i = 0; i < b->count; i++) {
-        leg *l = &b->legs[i];
-        rdl_status st;
-
-        if (!has_turn(b, i) || !l->begun)
-            continue;
-        st = rdl_lane_look(l->lane, l->run.peer, &l->limit);
-        *sleep = rdl_deadline_left(l->limit.deadline, *sleep);
-        if (st != RDL_OK) {
-            end_leg(b, l, st);
-            ended = true;
-        }
-    }
-    return ended;
+    for (int i = 0; i < b->count; i++)
+        rdl_lane_give_up_turn(b->ops[i].lane, b->ops[i].ticket);
 }
 
-static void wait_for_any(batch *b)
+static rdl_status first_failure(const batch *b)
 {
-    rdl_slice *mine = b->world->shelf.slice;
-    rdl_time sleep;
-    uint32_t bell;
-
-    for (int i = 0; i < 32; i++) {
-        if (any_arrived(b))
-            return;
-        sched_yield();
-    }
-    bell = rdl_bell_announce(mine);
-    if (!any_arrived(b) && !look_at_all(b, &sleep))
-        rdl_bell_sleep(mine, bell, sleep);
-    rdl_bell_withdraw(mine);
+    for (int i = 0; i < b->count; i++)
+        if (b->statuses[i] != RDL_OK)
+            return rdl_fail(b->statuses[i], "%s",
+                            b->sentences[i]
+                                ? b->sentences[i]
+                                : "a transfer has failed; there was "
+                                  "no memory to note how");
+    return RDL_OK;
 }
 
-static void run_all(batch *b)
+static rdl_status run_batch(batch *b, rdl_world *world, rdl_group group,
+                            const rdl_transfer *transfers, int count,
+                            const rdl_call *call)
 {
-    bool moved;
+    const char *caller = call ? call->caller : NULL;
+    int64_t timeout_ms = 0;
+    rdl_status st = RDL_OK;
+    int me = -1;
 
-    lock_lanes(b);
-    while (advance_all(b, &moved) > 0)
-        if (!moved)
-            wait_for_any(b);
-    unlock_lanes(b);
-}
-
-static rdl_status fill_batch(batch *b, rdl_group group,
-                             const rdl_transfer *transfers,
-                             const rdl_call *call, int64_t timeout_ms)
-{
-    for (int i = 0; i < b->count; i++) {
-        leg *l = &b->legs[i];
-
+    RDL_TRY(rdl_call_timeout(world, call, "send_recv", &timeout_ms));
+    RDL_TRY(rdl_group_rank(world, group, &me));
+    for (int i = 0; i < count; i++)
         RDL_TRY(check(&transfers[i], i));
-        l->transfer = &transfers[i];
-        RDL_TRY(rdl_registry_pair(b->world, group, transfers[i].peer,
-                                  sends(&transfers[i]), &l->lane));
-        fill_leg(l, timeout_ms);
-        l->caller = call ? call->caller : NULL;
+    RDL_TRY(copy_own(transfers, count, me, false));
+    RDL_TRY(make_batch(b, count));
+    for (int i = 0; i < count && st == RDL_OK; i++)
+        st = add_op(b, world, group, &transfers[i], timeout_ms, caller);
+    if (st != RDL_OK) {
+        give_up(b);
+        return st;
     }
-    return RDL_OK;
+    rdl_op_run_together(world, b->ops, b->count, b->statuses, b->sentences);
+    (void)copy_own(transfers, count, me, true); /* it was checked before */
+    return first_failure(b);
 }
 
 rdl_status rdl_exchange(rdl_world *world, rdl_group group,
                         const rdl_transfer *transfers, int count,
                         const rdl_call *call)
 {
-    batch b = { .world = world, .count = count };
-    int64_t timeout_ms;
+    batch b = { 0 };
     rdl_status st;
 
     RDL_TRY(rdl_world_check(world));
     if (count < 0 || (count > 0 && transfers == NULL))
         return rdl_fail(RDL_INVALID, "send_recv: %d transfers at %p", count,
                         (const void *)transfers);
-    RDL_TRY(rdl_call_timeout(world, call, "send_recv", &timeout_ms));
-    b.legs = rdl_calloc((size_t)count + 1, sizeof *b.legs);
-    if (b.legs == NULL)
-        return rdl_fail(RDL_NO_MEMORY, "send_recv: no memory for %d transfers",
-                        count);
-    st = fill_batch(&b, group, transfers, call, timeout_ms);
-    if (st == RDL_OK)
-        st = copy_own(&b);
-    if (st == RDL_OK) {
-        qsort(b.legs, (size_t)count, sizeof *b.legs, by_lane);
-        run_all(&b);
-        st = b.first;
-        if (st != RDL_OK)
-            rdl_say("%s", b.cause ? b.cause : "a transfer failed");
-    }
-    rdl_free(b.cause);
-    rdl_free(b.legs);
+    st = run_batch(&b, world, group, transfers, count, call);
+    free_batch(&b);
     return st;
 }
 

@@ -196,6 +196,7 @@ static rdl_status take_part(rdl_world *world, rdl_store *store,
                         world->mapping->arena.size, world->size);
     RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
                            world->host->staging_bytes, world->host->groups));
+    world->slice = world->shelf.slice;
     fill_slice(world);
     set_state(world, RDL_SLICE_JOINED);
     st = wait_for_all(world, store, place, deadline);
@@ -251,6 +252,16 @@ static void leave(rdl_world *world)
     rdl_host_unmap(world->host, world->mapping);
 }
 
+/* A world of one has no slice, but threads that wait for turns sleep on a bell. */
+static rdl_status be_alone(rdl_world *world)
+{
+    world->alone = rdl_calloc_lines(sizeof *world->alone);
+    if (world->alone == NULL)
+        return rdl_fail(RDL_NO_MEMORY, "no memory for a world of one");
+    world->slice = world->alone;
+    return RDL_OK;
+}
+
 static rdl_status start(rdl_world *world, const rdl_place *place)
 {
     rdl_status st;
@@ -261,8 +272,8 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->timeout_ms = place->timeout_ms;
     world->id = make_id(world);
     st = rdl_registry_init(world);
-    if (st == RDL_OK && world->size > 1)
-        st = join(world, place);
+    if (st == RDL_OK)
+        st = world->size > 1 ? join(world, place) : be_alone(world);
     if (st != RDL_OK)
         rdl_registry_fini(world);
     return st;
@@ -321,6 +332,7 @@ static rdl_status close_in_child(rdl_world *world)
     rdl_registry_fini(world);
     if (--world->host->users == 0)
         rdl_host_free(world->host);
+    rdl_free(world->alone);
     rdl_free(world);
     return RDL_OK;
 }
@@ -339,6 +351,7 @@ rdl_status rdl_world_close(rdl_world *world)
     rdl_registry_fini(world);
     host = world->host;
     pthread_mutex_destroy(&world->lock);
+    rdl_free(world->alone);
     rdl_free(world);
     rdl_host_release(host);
     return st;
