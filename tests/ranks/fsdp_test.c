@@ -269,6 +269,11 @@ RDL_TEST(a_unit_does_so_between_processes)
     live_everywhere(true);
 }
 
+static bool same_bits(const void *a, const void *b, size_t bytes)
+{
+    return memcmp(a, b, bytes) == 0;
+}
+
 /* --- cases ----------------------------------------------------------------- */
 
 /* H28 a */
@@ -320,7 +325,7 @@ static void descend(rdl_world *world, void *arg)
     if (shape[0] == 2)
         CHECK(rows == 1 && first == (size_t)rdl_world_rank(world) % 2);
     CHECK_OK(rdl_fsdp_gather(s.unit));
-    CHECK(memcmp(rdl_fsdp_full(s.unit, 0), expected, sizeof expected) == 0);
+    CHECK(same_bits(rdl_fsdp_full(s.unit, 0), expected, sizeof expected));
     tear_down(&s);
 }
 
@@ -353,10 +358,10 @@ static void add_in_floats(rdl_world *world, void *arg)
                20 * sizeof(float));
         rdl_fsdp_zero(s.unit);
     }
-    CHECK(memcmp(sums[0], sums[1], sizeof sums[0]) == 0);
+    CHECK(same_bits(sums[0], sums[1], sizeof sums[0]));
     CHECK_OK(rdl_all_gather(world, replicate, sums[0], theirs, 60, RDL_FLOAT32,
                             NULL));
-    CHECK(memcmp(theirs, theirs + 60, sizeof sums[0]) == 0);
+    CHECK(same_bits(theirs, theirs + 60, sizeof sums[0]));
     tear_down(&s);
 }
 
