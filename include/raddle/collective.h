@@ -1,7 +1,8 @@
 /* Collectives: calls that all ranks of a group make together.
  *
- * Counts are elements, never bytes. Roots are group ranks (raddle/group.h). All
- * calls here block until this rank's part is done.
+ * Counts are elements, never bytes. Roots are group ranks (raddle/group.h). Calls
+ * block until this rank's part is done, unless rdl_call names a stream, a work or a
+ * batch: see raddle/work.h.
  *
  * Order: calls on one group take place in the order in which they are made, and
  * the n-th call of each member belongs together. Calls from several threads on
@@ -61,11 +62,26 @@ typedef enum rdl_reduction {
 /* Bytes of one element; 0 for a number that is no dtype. */
 RDL_API size_t rdl_dtype_bytes(rdl_dtype dtype);
 
+/* A handle of an operation that goes on beside the caller (raddle/work.h). */
+typedef struct rdl_work {
+    uint32_t index;
+    uint32_t generation;
+    uint32_t world;
+} rdl_work;
+
+typedef struct rdl_stream rdl_stream;
+typedef struct rdl_batch rdl_batch;
+
 /* What one call may want differently. Zero is the default of every field; a NULL
  * pointer is all defaults. */
 typedef struct rdl_call {
-    int64_t timeout_ms; /* 0: the world's timeout_ms */
-    const char *caller; /* for raddle/trace.h: who makes the call, and for what */
+    int64_t timeout_ms; /* 0: the world's timeout_ms; from when it starts to wait */
+    const char *caller; /* for raddle/trace.h: who makes the call, and for what; a
+                           text that stays until the work is done */
+    rdl_stream *stream; /* raddle/stream.h; NULL: this thread */
+    rdl_work *work;     /* where its handle goes: the call returns when it is
+                           issued */
+    rdl_batch *batch; /* raddle/work.h: it starts with the others of the batch */
 } rdl_call;
 
 /* Returns when every member has entered. */

@@ -3,7 +3,8 @@
 #include "comm/call.h"
 
 #include "base/memory.h"
-#include "comm/trace.h"
+#include "comm/batch.h"
+#include "comm/stream.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -263,26 +264,102 @@ static rdl_status check_all(const rdl_lane *lane, const rdl_arguments *a,
                             rdl_operation_name(a->operation), timeout_ms);
 }
 
-rdl_status rdl_call_run(rdl_world *world, rdl_group group,
-                        const rdl_arguments *arguments, const rdl_call *options)
-{
-    extent e = { 0, 0 };
-    int64_t timeout_ms = 0;
-    uint64_t ticket = 0;
-    rdl_lane *lane = NULL;
-    rdl_status st;
-    rdl_op op;
+/* The operation that the arguments, found good, make; into op. */
+typedef struct plan_of_call {
+    rdl_lane *lane;
+    uint64_t ticket;
+    const rdl_arguments *arguments;
+    size_t bytes;
+    int64_t timeout_ms;
+    const char *caller;
+} plan_of_call;
 
-    RDL_TRY(rdl_registry_enter(world, group, &lane, &ticket));
-    st = check_all(lane, arguments, options, &e, &timeout_ms);
-    if (st == RDL_OK)
-        st = rdl_op_init(&op, lane, ticket, arguments, e.out, timeout_ms,
-                         options ? options->caller : NULL);
+static rdl_status make(const plan_of_call *p, rdl_op *op)
+{
+    return rdl_op_init(op, p->lane, p->ticket, p->arguments, p->bytes,
+                       p->timeout_ms, p->caller);
+}
+
+static rdl_status run_here(const plan_of_call *p)
+{
+    rdl_op op;
+    rdl_status st = make(p, &op);
+
     if (st != RDL_OK) {
-        rdl_lane_give_up_turn(lane, ticket);
+        rdl_lane_give_up_turn(p->lane, p->ticket);
         return st;
     }
     st = rdl_op_run(&op);
     rdl_op_fini(&op);
     return st;
+}
+
+static rdl_status add_to_batch(const plan_of_call *p, rdl_batch *batch)
+{
+    RDL_TRY(rdl_batch_check(batch, p->lane->world));
+    RDL_TRY(rdl_batch_reserve(batch));
+    RDL_TRY(make(p, rdl_batch_next(batch)));
+    rdl_batch_add(batch);
+    return RDL_OK;
+}
+
+static rdl_status issue(const plan_of_call *p, const rdl_call *options)
+{
+    rdl_world *world = p->lane->world;
+    rdl_task *task = NULL;
+    rdl_status st;
+
+    if (options->stream != NULL)
+        RDL_TRY(rdl_stream_check(options->stream, world));
+    RDL_TRY(rdl_task_make(world, options->work != NULL, &task));
+    st = make(p, &task->own);
+    if (st != RDL_OK) {
+        rdl_task_drop(task);
+        return st;
+    }
+    if (world->unfenced && options->stream != NULL)
+        rdl_op_unfence(&task->own);
+    st = rdl_task_issue(task, options);
+    if (st != RDL_OK)
+        rdl_op_fini(&task->own);
+    return st;
+}
+
+/* Anything but running it here and now. */
+static rdl_status set_aside(const plan_of_call *p, const rdl_call *options)
+{
+    rdl_status st;
+
+    if (options->batch != NULL && (options->stream || options->work))
+        st = rdl_fail(RDL_INVALID,
+                      "%s: a call in a batch has no stream or work of its own: "
+                      "rdl_batch_end has",
+                      rdl_operation_name(p->arguments->operation));
+    else
+        st = options->batch != NULL ? add_to_batch(p, options->batch)
+                                    : issue(p, options);
+    if (st != RDL_OK)
+        rdl_lane_give_up_turn(p->lane, p->ticket);
+    return st;
+}
+
+rdl_status rdl_call_run(rdl_world *world, rdl_group group,
+                        const rdl_arguments *arguments, const rdl_call *options)
+{
+    plan_of_call p = { .arguments = arguments,
+                       .caller = options ? options->caller : NULL };
+    extent e = { 0, 0 };
+    rdl_status st;
+
+    RDL_TRY(rdl_registry_enter(world, group, &p.lane, &p.ticket));
+    st = check_all(p.lane, arguments, options, &e, &p.timeout_ms);
+    if (st != RDL_OK) {
+        rdl_lane_give_up_turn(p.lane, p.ticket);
+        return st;
+    }
+    p.bytes = e.out;
+    if (options != NULL && (options->stream != NULL || options->work != NULL ||
+                            options->batch != NULL))
+        return set_aside(&p, options);
+    return run_here(&p);
 }

@@ -254,6 +254,7 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
     char what[RDL_SENTENCE / 2];
 
+    RDL_TRY(rdl_lane_state(lane)); /* another thread may have revoked it */
     for (int i = 0; i < lane->comm->size; i++) {
         rdl_peer *p = &lane->peers[i];
 

@@ -59,7 +59,7 @@ rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
         .operation = rdl_operation_name(arguments->operation),
     };
     op->caller = caller;
-    op->begun = op->running = op->tabled = false;
+    op->unfenced = op->begun = op->running = op->tabled = false;
     op->room = NULL;
     op->table = NULL;
     return arguments->input_counts != NULL && lane->comm->size > 1
@@ -317,6 +317,12 @@ rdl_status rdl_op_advance(rdl_op *op)
     return rdl_op_advance(op);
 }
 
+void rdl_op_unfence(rdl_op *op)
+{
+    rdl_lane_give_up_turn(op->lane, op->ticket);
+    op->unfenced = true;
+}
+
 static void count(rdl_world *world, rdl_status st)
 {
     if (st == RDL_OK)
@@ -344,15 +350,7 @@ rdl_status rdl_op_run(rdl_op *op)
 
 /* --- several together ------------------------------------------------------ */
 
-typedef struct crowd {
-    rdl_world *world;
-    rdl_op *ops;
-    int count;
-    rdl_status *statuses; /* RDL_AGAIN: not ended */
-    char **sentences;
-} crowd;
-
-static void end_op(crowd *c, int i, rdl_status st)
+static void end_op(rdl_crowd *c, int i, rdl_status st)
 {
     rdl_op *op = &c->ops[i];
 
@@ -368,9 +366,15 @@ static void end_op(crowd *c, int i, rdl_status st)
         rdl_lane_give_up_turn(op->lane, op->ticket);
 }
 
-/* Moves each that has its turn as far as it goes. Returns how many are left;
- * *moved says whether one ended. */
-static int advance_all(crowd *c, bool *moved)
+void rdl_crowd_init(rdl_crowd *c)
+{
+    for (int i = 0; i < c->count; i++) {
+        c->statuses[i] = RDL_AGAIN;
+        c->sentences[i] = NULL;
+    }
+}
+
+int rdl_crowd_advance(rdl_crowd *c, bool *moved)
 {
     int left = 0;
 
@@ -393,8 +397,7 @@ static int advance_all(crowd *c, bool *moved)
     return left;
 }
 
-/* Whether one could go on. */
-static bool any_ready(const crowd *c)
+bool rdl_crowd_is_ready(const rdl_crowd *c)
 {
     for (int i = 0; i < c->count; i++) {
         rdl_op *op = &c->ops[i];
@@ -407,12 +410,10 @@ static bool any_ready(const crowd *c)
     return false;
 }
 
-/* Ends those that need not wait any more, and says how long the rest may sleep. */
-static bool look_at_all(crowd *c, rdl_time *sleep)
+bool rdl_crowd_look(rdl_crowd *c, rdl_time *sleep)
 {
     bool ended = false;
 
-    *sleep = RDL_SLEEP_MOST;
     for (int i = 0; i < c->count; i++) {
         rdl_op *op = &c->ops[i];
         rdl_status st;
@@ -430,32 +431,31 @@ static bool look_at_all(crowd *c, rdl_time *sleep)
     return ended;
 }
 
-static void wait_for_any(crowd *c)
+static void wait_for_any(rdl_crowd *c)
 {
     rdl_slice *mine = rdl_world_slice(c->world);
-    rdl_time sleep;
+    rdl_time sleep = RDL_SLEEP_MOST;
     uint32_t bell;
 
     for (int i = 0; i < 32; i++) {
-        if (any_ready(c))
+        if (rdl_crowd_is_ready(c))
             return;
         sched_yield();
     }
     bell = rdl_bell_announce(mine);
-    if (!any_ready(c) && !look_at_all(c, &sleep))
+    if (!rdl_crowd_is_ready(c) && !rdl_crowd_look(c, &sleep))
         rdl_bell_sleep(mine, bell, sleep);
     rdl_bell_withdraw(mine);
 }
 
-void rdl_op_run_together(rdl_world *world, rdl_op *ops, int count_ops,
-                         rdl_status *statuses, char **sentences)
+void rdl_crowd_run(rdl_crowd *c)
 {
-    crowd c = { world, ops, count_ops, statuses, sentences };
     bool moved;
 
-    for (int i = 0; i < count_ops; i++)
-        statuses[i] = RDL_AGAIN;
-    while (advance_all(&c, &moved) > 0)
+    for (int i = 0; i < c->count; i++)
+        if (c->ops[i].unfenced)
+            c->ops[i].ticket = rdl_turns_take(&c->ops[i].lane->turns);
+    while (rdl_crowd_advance(c, &moved) > 0)
         if (!moved)
-            wait_for_any(&c);
+            wait_for_any(c);
 }

@@ -33,6 +33,7 @@ typedef struct rdl_op {
     size_t bytes; /* that a group of one copies */
     rdl_limit limit;
     const char *caller;
+    bool unfenced;
     bool begun;   /* counted, traced, its first run under way */
     bool running; /* run holds a lease */
     bool tabled;  /* all_to_all_v: everyone's counts are known */
@@ -56,14 +57,40 @@ void rdl_op_fini(rdl_op *op);
  * run.peer (RDL_AGAIN), or until it has failed. */
 rdl_status rdl_op_advance(rdl_op *op);
 
+/* The seam of bench/race (comm/seam.h): gives the ticket up, and takes a new one
+ * when it starts, as a device library does. */
+void rdl_op_unfence(rdl_op *op);
+
 /* Takes its turn and goes on to the end, waiting where it must; the ticket is
  * passed. */
 rdl_status rdl_op_run(rdl_op *op);
 
 /* Several of one world, together: each as far as it goes, whichever comes first.
- * statuses[i] becomes op i's, and its sentence sentences[i] (NULL: none, or no
- * memory; the caller frees it). All tickets are passed. */
-void rdl_op_run_together(rdl_world *world, rdl_op *ops, int count,
-                         rdl_status *statuses, char **sentences);
+ * The lists are the caller's, count entries each. */
+typedef struct rdl_crowd {
+    rdl_world *world;
+    rdl_op *ops;
+    int count;
+    rdl_status *statuses; /* RDL_AGAIN until op i has ended */
+    char **sentences;     /* of failures; NULL: none, or no memory; the caller
+                             frees them */
+} rdl_crowd;
+
+/* Nothing has ended yet. */
+void rdl_crowd_init(rdl_crowd *crowd);
+
+/* Moves each that has its turn as far as it goes, and passes the tickets of those
+ * that end. Returns how many are left; *moved says whether one ended. */
+int rdl_crowd_advance(rdl_crowd *crowd, bool *moved);
+
+/* Whether one could go on. */
+bool rdl_crowd_is_ready(const rdl_crowd *crowd);
+
+/* Ends those that need not wait any more; whether there were any. *sleep becomes
+ * less if a deadline comes sooner. */
+bool rdl_crowd_look(rdl_crowd *crowd, rdl_time *sleep);
+
+/* To the end, waiting where it must. */
+void rdl_crowd_run(rdl_crowd *crowd);
 
 #endif

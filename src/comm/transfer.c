@@ -3,17 +3,10 @@
  * both ends compare what they think it is. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/memory.h"
+#include "comm/batch.h"
 #include "comm/call.h"
 
 #include <string.h>
-
-/* The transfers of a batch that go to or come from another rank. */
-typedef struct batch {
-    rdl_op *ops;
-    int count;
-    rdl_status *statuses;
-    char **sentences;
-} batch;
 
 static bool sends(const rdl_transfer *t)
 {
@@ -84,9 +77,8 @@ static rdl_status copy_own(const rdl_transfer *transfers, int count, int me,
 
 /* --- to others ------------------------------------------------------------- */
 
-static rdl_status add_op(batch *b, rdl_world *world, rdl_group group,
-                         const rdl_transfer *t, int64_t timeout_ms,
-                         const char *caller)
+static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
+                         int64_t timeout_ms, const char *caller)
 {
     rdl_arguments a = { .operation = RDL_OP_SEND_RECV,
                         .input = t->send,
@@ -95,94 +87,64 @@ static rdl_status add_op(batch *b, rdl_world *world, rdl_group group,
                         .dtype = t->dtype };
     uint64_t ticket = 0;
     rdl_lane *lane = NULL;
+    rdl_status st;
 
-    RDL_TRY(rdl_registry_pair(world, group, t->peer, sends(t), &lane, &ticket));
+    RDL_TRY(rdl_batch_reserve(b));
+    RDL_TRY(
+        rdl_registry_pair(b->world, group, t->peer, sends(t), &lane, &ticket));
     if (lane == NULL)
         return RDL_OK;
-    return rdl_op_init(&b->ops[b->count++], lane, ticket, &a, 0, timeout_ms,
-                       caller);
+    st = rdl_op_init(rdl_batch_next(b), lane, ticket, &a, 0, timeout_ms, caller);
+    if (st == RDL_OK)
+        rdl_batch_add(b);
+    else
+        rdl_lane_give_up_turn(lane, ticket);
+    return st;
 }
 
-static rdl_status make_batch(batch *b, int count)
-{
-    size_t n = (size_t)count + 1;
-
-    b->ops = rdl_calloc(n, sizeof *b->ops);
-    b->statuses = rdl_calloc(n, sizeof *b->statuses);
-    b->sentences = rdl_calloc(n, sizeof *b->sentences);
-    return b->ops && b->statuses && b->sentences
-               ? RDL_OK
-               : rdl_fail(RDL_NO_MEMORY,
-                          "send_recv: no memory for %d transfers", count);
-}
-
-static void free_batch(batch *b)
-{
-    for (int i = 0; i < b->count; i++)
-        rdl_free(b->sentences[i]);
-    rdl_free(b->ops);
-    rdl_free(b->statuses);
-    rdl_free(b->sentences);
-}
-
-/* Nothing was begun: the tickets go back. */
-static void give_up(batch *b)
-{
-    for (int i = 0; i < b->count; i++)
-        rdl_lane_give_up_turn(b->ops[i].lane, b->ops[i].ticket);
-}
-
-static rdl_status first_failure(const batch *b)
-{
-    for (int i = 0; i < b->count; i++)
-        if (b->statuses[i] != RDL_OK)
-            return rdl_fail(b->statuses[i], "%s",
-                            b->sentences[i]
-                                ? b->sentences[i]
-                                : "a transfer has failed; there was "
-                                  "no memory to note how");
-    return RDL_OK;
-}
-
-static rdl_status run_batch(batch *b, rdl_world *world, rdl_group group,
-                            const rdl_transfer *transfers, int count,
-                            const rdl_call *call)
+static rdl_status add_all(rdl_batch *b, rdl_group group,
+                          const rdl_transfer *transfers, int count,
+                          const rdl_call *call)
 {
     const char *caller = call ? call->caller : NULL;
     int64_t timeout_ms = 0;
+    int me = -1, before = b->count;
     rdl_status st = RDL_OK;
-    int me = -1;
 
-    RDL_TRY(rdl_call_timeout(world, call, "send_recv", &timeout_ms));
-    RDL_TRY(rdl_group_rank(world, group, &me));
+    RDL_TRY(rdl_call_timeout(b->world, call, "send_recv", &timeout_ms));
+    RDL_TRY(rdl_group_rank(b->world, group, &me));
     for (int i = 0; i < count; i++)
         RDL_TRY(check(&transfers[i], i));
     RDL_TRY(copy_own(transfers, count, me, false));
-    RDL_TRY(make_batch(b, count));
     for (int i = 0; i < count && st == RDL_OK; i++)
-        st = add_op(b, world, group, &transfers[i], timeout_ms, caller);
-    if (st != RDL_OK) {
-        give_up(b);
-        return st;
-    }
-    rdl_op_run_together(world, b->ops, b->count, b->statuses, b->sentences);
-    (void)copy_own(transfers, count, me, true); /* it was checked before */
-    return first_failure(b);
+        st = add_op(b, group, &transfers[i], timeout_ms, caller);
+    if (st == RDL_OK)
+        return copy_own(transfers, count, me, true);
+    rdl_batch_cut(b, before); /* all or none */
+    return st;
 }
 
 rdl_status rdl_exchange(rdl_world *world, rdl_group group,
                         const rdl_transfer *transfers, int count,
                         const rdl_call *call)
 {
-    batch b = { 0 };
+    rdl_batch *batch = NULL;
     rdl_status st;
 
     RDL_TRY(rdl_world_check(world));
     if (count < 0 || (count > 0 && transfers == NULL))
         return rdl_fail(RDL_INVALID, "send_recv: %d transfers at %p", count,
                         (const void *)transfers);
-    st = run_batch(&b, world, group, transfers, count, call);
-    free_batch(&b);
+    if (call != NULL && call->batch != NULL) {
+        RDL_TRY(rdl_batch_check(call->batch, world));
+        return add_all(call->batch, group, transfers, count, call);
+    }
+    RDL_TRY(rdl_batch_begin(world, &batch));
+    st = add_all(batch, group, transfers, count, call);
+    if (st == RDL_OK)
+        return rdl_batch_end(batch, call);
+    rdl_batch_fini(batch);
+    rdl_free(batch);
     return st;
 }
 

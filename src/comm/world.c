@@ -307,11 +307,14 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
     if (st == RDL_OK) {
         world->host = host;
         pthread_mutex_init(&world->lock, NULL);
+        rdl_tasks_init(&world->tasks);
         st = start(world, &place);
         if (st == RDL_OK) {
+            rdl_helper_join(world);
             *out = world;
             return RDL_OK;
         }
+        rdl_tasks_fini(&world->tasks);
         pthread_mutex_destroy(&world->lock);
         rdl_host_release(host);
     }
@@ -330,6 +333,7 @@ static rdl_status close_in_child(rdl_world *world)
         rdl_host_forget(world->host, world->mapping);
     }
     rdl_registry_fini(world);
+    rdl_tasks_fini(&world->tasks);
     if (--world->host->users == 0)
         rdl_host_free(world->host);
     rdl_free(world->alone);
@@ -346,9 +350,12 @@ rdl_status rdl_world_close(rdl_world *world)
         return RDL_OK;
     if (!rdl_fork_mark_holds(world->host->mark))
         return close_in_child(world);
+    rdl_tasks_finish(world);
+    rdl_helper_leave(world);
     st = rdl_registry_unreported(world);
     leave(world);
     rdl_registry_fini(world);
+    rdl_tasks_fini(&world->tasks);
     host = world->host;
     pthread_mutex_destroy(&world->lock);
     rdl_free(world->alone);

@@ -7,6 +7,7 @@
 #include "base/slice.h"
 #include "comm/host.h"
 #include "comm/lane.h"
+#include "comm/task.h"
 
 #include <pthread.h>
 #include <raddle/group.h>
@@ -48,6 +49,10 @@ struct rdl_world {
     uint32_t n_slots;
     uint32_t n_comms; /* of two ranks or more, this one among them */
     uint64_t n_openings;
+
+    rdl_tasks tasks;
+    rdl_world *next_in_host; /* under the host's `helping` */
+    bool unfenced;           /* the seam of bench/race: see comm/seam.h */
 
     _Atomic uint64_t n_collectives;
     _Atomic(rdl_lane *) chunks[RDL_LANE_CHUNKS];
