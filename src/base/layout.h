@@ -54,6 +54,7 @@ typedef struct rdl_description {
     uint8_t dtype;
     uint8_t reduction;
     uint8_t reserved;
+    double factor;
     uint64_t site;
 } rdl_description;
 
@@ -69,7 +70,7 @@ typedef struct rdl_slot {
     _Atomic uint32_t cause_text; /* of the failure's sentence; 0: none */
     _Atomic uint64_t name;       /* hash of the name alone */
     uint64_t last_tag;           /* the owner's, also while the slot is free */
-    uint64_t reserved[8];
+    uint64_t reserved[4];
 } rdl_slot;
 
 /* --- a slice --------------------------------------------------------------- */
@@ -131,7 +132,7 @@ typedef struct rdl_header {
 
 _Static_assert(sizeof(rdl_line) == RDL_CACHE_LINE,
                "data, fingerprint and sequence travel in one cache line");
-_Static_assert(sizeof(rdl_description) == 32, "shared: its layout is fixed");
+_Static_assert(sizeof(rdl_description) == 40, "shared: its layout is fixed");
 _Static_assert(sizeof(rdl_slot) == 512, "shared: its layout is fixed");
 _Static_assert(sizeof(rdl_slice) <= RDL_PAGE, "the slice begins with one page");
 _Static_assert(sizeof(rdl_cpus) == RDL_CPUS_MOST / 8,
