@@ -64,20 +64,18 @@ typedef struct buffer {
     char *start;
 } buffer;
 
-static void lay_out(buffer *b, size_t misalignment)
+static void lay_out(buffer *b, size_t misalignment, size_t bytes)
 {
-    memset(b->room, 0x5a, sizeof b->room);
     b->start = b->room + GUARD + misalignment;
+    memset(b->start - GUARD, 0x5a, GUARD + bytes + GUARD);
 }
 
 static void check_guards(const buffer *b, size_t bytes)
 {
-    const char *end = b->room + sizeof b->room;
-
-    for (const char *c = b->room; c < b->start; c++)
-        CHECK_INT(*c, 0x5a);
-    for (const char *c = b->start + bytes; c < end; c++)
-        CHECK_INT(*c, 0x5a);
+    for (size_t i = 0; i < GUARD; i++) {
+        CHECK_INT(b->start[-(ptrdiff_t)(i + 1)], 0x5a);
+        CHECK_INT(b->start[bytes + i], 0x5a);
+    }
 }
 
 /* --- everything with everything ------------------------------------------- */
@@ -120,9 +118,10 @@ static void check_one(room *r, const trial *t, int same, size_t shift)
     buffer *output = same < 0 ? &r->output : &r->inputs[same];
     size_t bytes = rdl_dtype_bytes(t->dtype);
 
-    lay_out(&r->output, shift % 64);
+    lay_out(&r->output, shift % 64, t->count * bytes);
     for (int k = 0; k < t->n; k++) {
-        lay_out(&r->inputs[k], (shift * (size_t)(k + 3) + (size_t)k) % 64);
+        lay_out(&r->inputs[k], (shift * (size_t)(k + 3) + (size_t)k) % 64,
+                t->count * bytes);
         for (size_t i = 0; i < t->count; i++)
             memcpy(r->inputs[k].start + i * bytes, r->elements[k][i].bytes,
                    bytes);

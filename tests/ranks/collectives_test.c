@@ -374,7 +374,7 @@ static void test_many(int size, bool processes)
     rdl_test_job job = { .size = size,
                          .staging_bytes = SMALL_STAGING,
                          .processes = processes };
-    plan p = { .wraps = 700 };
+    plan p = { .wraps = 300 };
 
     test_size(&job, &p);
 }

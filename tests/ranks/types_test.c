@@ -540,6 +540,17 @@ RDL_TEST(impossible_counts_are_refused_and_the_group_goes_on)
     }
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED true
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED false
+#endif
+
 #define LARGE (((size_t)1 << 31) + 16)
 
 static unsigned char large_value(size_t i, int rank)
@@ -592,6 +603,8 @@ RDL_TEST(counts_above_2_to_the_31st_are_counts)
 {
     rdl_test_job job = { .size = 2, .processes = true, .timeout_ms = 50000 };
 
+    if (SANITIZED)
+        SKIP("4 GiB are slow, and more than that, under a sanitizer");
     if (rdl_limits_check_memory(2 * LARGE + ((uint64_t)512 << 20),
                                 "two buffers of 2 GiB") != RDL_OK)
         SKIP("%s", rdl_error_detail());
