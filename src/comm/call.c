@@ -2,11 +2,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/call.h"
 
-#include "base/memory.h"
 #include "comm/batch.h"
+#include "comm/reduce.h"
 #include "comm/stream.h"
+#include "comm/verdict.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 size_t rdl_dtype_bytes(rdl_dtype dtype)
@@ -20,14 +22,10 @@ size_t rdl_dtype_bytes(rdl_dtype dtype)
     return (unsigned)dtype < sizeof sizes / sizeof *sizes ? sizes[dtype] : 0;
 }
 
-/* --- what the operations are like ------------------------------------------ */
+#define PLUS_ONE(...) +1
+#define REDUCTIONS (0 RDL_REDUCTION_MAP(PLUS_ONE))
 
-static bool reduces(rdl_operation operation)
-{
-    return operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE ||
-           operation == RDL_OP_REDUCE_SCATTER ||
-           operation == RDL_OP_REDUCE_SCATTER_V;
-}
+/* --- what the operations are like ------------------------------------------ */
 
 static bool has_root(rdl_operation operation)
 {
@@ -74,15 +72,58 @@ static void count_blocks(const rdl_arguments *a, const rdl_comm *comm, int *in,
 
 /* --- arguments ------------------------------------------------------------- */
 
+/* Why some dtype has no such reduction. */
+static const char *why_not(rdl_reduction reduction)
+{
+    switch (reduction) {
+    case RDL_AVG:
+        return "truths have no average";
+    case RDL_PREMUL_SUM:
+        return "a factor is for floating point";
+    default:
+        return "bits are combined in integers and bool";
+    }
+}
+
 rdl_status rdl_call_check_types(const rdl_arguments *a)
 {
     const char *name = rdl_operation_name(a->operation);
 
     if (rdl_dtype_bytes(a->dtype) == 0)
         return rdl_fail(RDL_INVALID, "%s: %d is no dtype", name, (int)a->dtype);
-    if (reduces(a->operation) && (unsigned)a->reduction > RDL_AVG)
+    if (!rdl_operation_reduces(a->operation))
+        return RDL_OK;
+    if ((unsigned)a->reduction >= REDUCTIONS)
         return rdl_fail(RDL_INVALID, "%s: %d is no reduction", name,
                         (int)a->reduction);
+    if (!rdl_can_reduce(a->dtype, a->reduction))
+        return rdl_fail(RDL_INVALID, "%s: there is no %s of %s: %s", name,
+                        rdl_reduction_name(a->reduction),
+                        rdl_dtype_name(a->dtype), why_not(a->reduction));
+    return RDL_OK;
+}
+
+/* *kept: the factor as the reduction uses it, so that ranks agree who mean the
+ * same; 0 where none is wanted. */
+static rdl_status check_factor(const rdl_arguments *a, const rdl_call *options,
+                               double *kept)
+{
+    const char *name = rdl_operation_name(a->operation);
+    double given = options != NULL ? options->factor : 0;
+    bool wanted =
+        rdl_operation_reduces(a->operation) && a->reduction == RDL_PREMUL_SUM;
+    bool narrow = a->dtype != RDL_FLOAT64;
+
+    *kept = narrow ? (double)(float)given : given;
+    if (!wanted && given != 0)
+        return rdl_fail(RDL_INVALID,
+                        "%s: a factor of %g, which only premul_sum takes", name,
+                        given);
+    if (wanted && (*kept == 0 || !isfinite(*kept)))
+        return rdl_fail(RDL_INVALID,
+                        "%s: premul_sum wants a factor that is finite and not "
+                        "0; %g is %g in float%d",
+                        name, given, *kept, narrow ? 32 : 64);
     return RDL_OK;
 }
 
@@ -252,9 +293,10 @@ static rdl_status check_alone(const rdl_lane *lane, const rdl_arguments *a,
 
 static rdl_status check_all(const rdl_lane *lane, const rdl_arguments *a,
                             const rdl_call *options, extent *e,
-                            int64_t *timeout_ms)
+                            int64_t *timeout_ms, double *factor)
 {
     RDL_TRY(rdl_call_check_types(a));
+    RDL_TRY(check_factor(a, options, factor));
     RDL_TRY(check_counts(a));
     RDL_TRY(check_member(lane, a));
     RDL_TRY(measure(a, lane->comm, e));
@@ -346,13 +388,15 @@ static rdl_status set_aside(const plan_of_call *p, const rdl_call *options)
 rdl_status rdl_call_run(rdl_world *world, rdl_group group,
                         const rdl_arguments *arguments, const rdl_call *options)
 {
-    plan_of_call p = { .arguments = arguments,
+    rdl_arguments checked = *arguments;
+    plan_of_call p = { .arguments = &checked,
                        .caller = options ? options->caller : NULL };
     extent e = { 0, 0 };
     rdl_status st;
 
     RDL_TRY(rdl_registry_enter(world, group, &p.lane, &p.ticket));
-    st = check_all(p.lane, arguments, options, &e, &p.timeout_ms);
+    st = check_all(p.lane, arguments, options, &e, &p.timeout_ms,
+                   &checked.factor);
     if (st != RDL_OK) {
         rdl_lane_give_up_turn(p.lane, p.ticket);
         return st;

@@ -4,6 +4,7 @@
 
 #include "base/bell.h"
 #include "base/memory.h"
+#include "comm/reduce.h"
 #include "comm/trace.h"
 #include "comm/world.h"
 
@@ -229,6 +230,7 @@ static rdl_request make_request(const rdl_op *op)
         .count = a->count,
         .dtype = a->dtype,
         .reduction = a->reduction,
+        .factor = a->factor,
         .input = a->input,
         .output = a->output,
     };
@@ -285,12 +287,17 @@ static rdl_status begin(rdl_op *op)
     return RDL_OK;
 }
 
-/* In a group of one each collective is a copy, or nothing. */
+/* In a group of one each collective is a copy, or nothing, or a reduction of one
+ * buffer. */
 static rdl_status copy_alone(const rdl_op *op)
 {
     const rdl_arguments *a = &op->arguments;
 
-    if (a->output != a->input && op->bytes > 0)
+    if (rdl_operation_reduces(a->operation))
+        rdl_combine(a->output, &a->input, 1,
+                    op->bytes / rdl_dtype_bytes(a->dtype), a->dtype,
+                    a->reduction, a->factor);
+    else if (a->output != a->input && op->bytes > 0)
         memcpy(a->output, a->input, op->bytes);
     return RDL_OK;
 }

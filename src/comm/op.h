@@ -23,6 +23,7 @@ typedef struct rdl_arguments {
                                     list says both */
     rdl_dtype dtype;
     rdl_reduction reduction;
+    double factor; /* of PREMUL_SUM, as it is used */
     int root;
 } rdl_arguments;
 

@@ -35,6 +35,13 @@ const char *rdl_operation_name(rdl_operation operation)
     return operation < sizeof names / sizeof *names ? names[operation] : "?";
 }
 
+bool rdl_operation_reduces(rdl_operation operation)
+{
+    return operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE ||
+           operation == RDL_OP_REDUCE_SCATTER ||
+           operation == RDL_OP_REDUCE_SCATTER_V;
+}
+
 /* --- blocks ---------------------------------------------------------------- */
 
 /* Whether each member's input is a block for every member. */

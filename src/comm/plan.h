@@ -41,6 +41,9 @@ typedef enum rdl_operation {
 
 const char *rdl_operation_name(rdl_operation operation);
 
+/* Whether it combines elements. */
+bool rdl_operation_reduces(rdl_operation operation);
+
 /* Blocks that are not all of one size; all in bytes, arrays of an entry for each
  * member. Block j of my input goes to member j, block j of my output comes from
  * it. */

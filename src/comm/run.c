@@ -26,6 +26,7 @@ static rdl_description describe(const rdl_lane *lane, const rdl_request *request
         .dtype = (uint8_t)request->dtype,
         .reduction = (uint8_t)request->reduction,
         .detail = request->detail,
+        .factor = request->factor,
     };
 }
 
@@ -201,7 +202,7 @@ static rdl_status reduce(rdl_run *run, const rdl_step *step)
                              : (unsigned char *)request->output + step->user;
     rdl_combine(output, inputs, size,
                 step->bytes / rdl_dtype_bytes(request->dtype), request->dtype,
-                request->reduction);
+                request->reduction, request->factor);
     for (int i = 0; i < size && !run->plan.in_line; i++)
         RDL_TRY(rdl_lane_check_peer(run->lane, i));
     return RDL_OK;

@@ -3,18 +3,8 @@
 #include "comm/trace.h"
 
 #include "base/ranks.h"
+#include "comm/verdict.h"
 #include "comm/world.h"
-
-static const char *dtype_name(rdl_dtype dtype)
-{
-    static const char *const names[] = {
-#define X(name, text, bytes, type) [RDL_##name] = #text,
-        RDL_DTYPE_MAP(X)
-#undef X
-    };
-
-    return names[dtype];
-}
 
 void rdl_trace_call(const rdl_trace *trace, const rdl_lane *lane,
                     const char *operation, rdl_dtype dtype, size_t count,
@@ -28,7 +18,7 @@ void rdl_trace_call(const rdl_trace *trace, const rdl_lane *lane,
         .lane = lane->title != NULL ? "" : lane->name,
         .caller = caller != NULL ? caller : "",
         .operation = operation,
-        .dtype = dtype_name(dtype),
+        .dtype = rdl_dtype_name(dtype),
         .count = count,
         .bytes = count * rdl_dtype_bytes(dtype),
         .stream = "null",
