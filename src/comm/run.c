@@ -169,7 +169,7 @@ static rdl_status await(rdl_run *run)
     run->step++;
     if (run->agreed)
         return RDL_OK;
-    if (!all_made_this_call(run))
+    if (!run->lane->world->uncompared && !all_made_this_call(run))
         return judge(run);
     run->agreed = true;
     if (!rdl_plan_fits_line(&run->request->shape))

@@ -53,6 +53,7 @@ struct rdl_world {
     rdl_tasks tasks;
     rdl_world *next_in_host; /* under the host's `helping` */
     bool unfenced;           /* the seam of bench/race: see comm/seam.h */
+    bool uncompared;         /* likewise */
 
     _Atomic uint64_t n_collectives;
     _Atomic(rdl_lane *) chunks[RDL_LANE_CHUNKS];
