@@ -51,6 +51,7 @@ rdl_status rdl_stream_create(rdl_world *world, const char *name,
         rdl_free(stream);
         return st;
     }
+    atomic_fetch_add_explicit(&world->n_streams, 1, memory_order_relaxed);
     *out = stream;
     return RDL_OK;
 }
@@ -66,6 +67,8 @@ rdl_status rdl_stream_destroy(rdl_stream *stream)
         return rdl_fail(RDL_STATE, "stream '%s' cannot destroy itself",
                         stream->name);
     st = rdl_queue_destroy(stream->queue);
+    atomic_fetch_sub_explicit(&stream->world->n_streams, 1,
+                              memory_order_relaxed);
     rdl_free(stream->name);
     rdl_free(stream);
     return st;

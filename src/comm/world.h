@@ -55,6 +55,7 @@ struct rdl_world {
     bool unfenced;           /* the seam of bench/race: see comm/seam.h */
     bool uncompared;         /* likewise */
 
+    _Atomic uint32_t n_streams; /* each with a thread */
     _Atomic uint64_t n_collectives;
     _Atomic(rdl_lane *) chunks[RDL_LANE_CHUNKS];
 };

@@ -130,6 +130,63 @@ RDL_TEST(a_collective_passed_over_on_one_rank_fails_on_all)
     rdl_test_worlds(&job, fail_one_of_two, NULL);
 }
 
+/* --- threads ---------------------------------------------------------------- */
+
+static uint64_t threads_of(rdl_world *world)
+{
+    rdl_account account;
+
+    CHECK_OK(rdl_account_read(world, &account));
+    return account.threads;
+}
+
+static void count_streams(rdl_world *world, void *arg)
+{
+    int64_t mine = 1, sum = 0;
+    rdl_stream *streams[2];
+
+    (void)arg;
+    CHECK_INT(threads_of(world), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(rdl_stream_create(world, NULL, &streams[i]));
+    CHECK_INT(threads_of(world), 2);
+    CHECK_OK(rdl_all_reduce(world, RDL_WORLD, &mine, &sum, 1, RDL_INT64,
+                            RDL_SUM, &(rdl_call){ .stream = streams[0] }));
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(rdl_stream_destroy(streams[i]));
+    CHECK_INT(threads_of(world), 0); /* a stream's work wants no helper */
+}
+
+/* Rank 1 comes to the second group after the first, so rank 0's work is left to
+ * itself meanwhile. */
+static void count_helpers(rdl_world *world, void *arg)
+{
+    static const int list[] = { 0, 1 };
+    rdl_group late;
+    rdl_work work;
+
+    (void)arg;
+    CHECK_OK(rdl_group_open(world, list, 2, "late", &late));
+    if (rdl_world_rank(world) == 0) {
+        CHECK_INT(threads_of(world), 0);
+        CHECK_OK(rdl_barrier(world, late, &(rdl_call){ .work = &work }));
+        CHECK_INT(threads_of(world), 1);
+        CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+        CHECK_OK(rdl_work_wait(world, work, 0));
+        CHECK_INT(threads_of(world), 1); /* it sleeps */
+    } else {
+        CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+        CHECK_OK(rdl_barrier(world, late, NULL));
+    }
+    CHECK_OK(rdl_group_close(world, late));
+}
+
+RDL_TEST(the_account_counts_threads_of_streams_and_the_helper)
+{
+    both(2, count_streams, NULL);
+    both(2, count_helpers, NULL);
+}
+
 /* --- order ----------------------------------------------------------------- */
 
 static rdl_status nap(void *arg)
