@@ -118,7 +118,7 @@ typedef struct kernel {
     COMBINE(product_##name, bits, bits, bits, 1U * a * b)                      \
     COMBINE(min_##name, type, type, type, a <= b ? a : b)                      \
     COMBINE(max_##name, type, type, type, a >= b ? a : b)                      \
-    COMBINE(bit_and_##name, bits, bits, bits, a &b)                            \
+    COMBINE(bit_and_##name, bits, bits, bits, (a) & (b))                       \
     COMBINE(bit_or_##name, bits, bits, bits, a | b)                            \
     COMBINE(bit_xor_##name, bits, bits, bits, a ^ b)                           \
     COMBINE(avg_first_##name, wide, type, type, (wide)a + (wide)b)             \
@@ -184,15 +184,15 @@ static inline double settle_float64(double x)
 /* a != a: a is NaN. | and not ||, so that there is no branch to vectorise. */
 #define FLOATING(name, type)                                                   \
     COMBINE(sum_##name, type, type, type, settle_##name(a + b))                \
-    COMBINE(product_##name, type, type, type, settle_##name(a *b))             \
+    COMBINE(product_##name, type, type, type, settle_##name((a) * (b)))        \
     COMBINE(min_##name, type, type, type, ((a <= b) | (a != a)) ? a : b)       \
     COMBINE(max_##name, type, type, type, ((a >= b) | (a != a)) ? a : b)       \
     FINISH(avg_last_##name, type, type, a / (type)number)                      \
-    FINISH(premul_alone_##name, type, type, settle_##name((type)number *a))    \
+    FINISH(premul_alone_##name, type, type, settle_##name((a) * (type)number)) \
     COMBINE(premul_first_##name, type, type, type,                             \
-            settle_##name((type)number *a + (type)number * b))                 \
+            settle_##name((a) * (type)number + (b) * (type)number))            \
     COMBINE(premul_next_##name, type, type, type,                              \
-            settle_##name(a + (type)number * b))                               \
+            settle_##name(a + (b) * (type)number))                             \
                                                                                \
     static const kernel name##_kernels[REDUCTIONS] = {                         \
         [RDL_SUM] = PLAIN(type, sum_##name),                                   \
@@ -224,12 +224,12 @@ static inline int16_t order_half(uint16_t x)
     COMBINE(product_first_##name, float, uint16_t, uint16_t,                    \
             rdl_##name##_widen(a) * rdl_##name##_widen(b))                      \
     COMBINE(product_next_##name, float, float, uint16_t,                        \
-            a *rdl_##name##_widen(b))                                           \
+            rdl_##name##_widen(b) * a)                                          \
     COMBINE(premul_first_##name, float, uint16_t, uint16_t,                     \
-            (float)number *rdl_##name##_widen(a) +                              \
-                (float)number * rdl_##name##_widen(b))                          \
+            rdl_##name##_widen(a) * (float)number +                             \
+                rdl_##name##_widen(b) * (float)number)                          \
     COMBINE(premul_next_##name, float, float, uint16_t,                         \
-            a + (float)number * rdl_##name##_widen(b))                          \
+            a + rdl_##name##_widen(b) * (float)number)                          \
     COMBINE(min_##name, uint16_t, uint16_t, uint16_t,                           \
             (IS_NAN(a, infinity) |                                              \
              (!IS_NAN(b, infinity) & (order_half(a) <= order_half(b))))         \
@@ -244,7 +244,7 @@ static inline int16_t order_half(uint16_t x)
     FINISH(avg_last_##name, uint16_t, float,                                    \
            rdl_##name##_narrow(a / (float)number))                              \
     FINISH(premul_alone_##name, uint16_t, uint16_t,                             \
-           rdl_##name##_narrow((float)number *rdl_##name##_widen(a)))           \
+           rdl_##name##_narrow(rdl_##name##_widen(a) * (float)number))          \
                                                                                 \
     static const kernel name##_kernels[REDUCTIONS] = {                          \
         [RDL_SUM] = { 2, 4, NULL, sum_first_##name, sum_next_##name,            \
