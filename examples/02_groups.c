@@ -57,6 +57,8 @@ int main(void)
     if (st == RDL_OK) {
         int last = rdl_world_size(world) - 1;
 
+        if (last == 0)
+            printf("a world of one has no pairs: raddle run -n 4 -- ...\n");
         if (last >= 1)
             st = meet(world, (int[]){ last, 0 }, 2, "pair");
         if (st == RDL_OK && last >= 1)

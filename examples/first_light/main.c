@@ -119,9 +119,9 @@ static int finish(demo *d)
 
     if (t->status != 0 && (!t->shared || d->rank == 0))
         fprintf(stderr, "first_light: %s\n", t->text);
-    if (t->shared) /* a launcher may stop all once one has ended: speak first */
+    if (t->shared && d->rank != 0) /* ends when rank 0 leaves, having spoken */
         ok(d, rdl_barrier(d->world, RDL_WORLD, NULL));
-    else if (t->status != 0)
+    else if (t->status != 0 && !t->shared)
         rdl_world_abort(d->world, t->text);
 
     rdl_status closed = rdl_world_close(d->world);

@@ -99,19 +99,28 @@ static void say_sums(const demo *d, const int64_t *found, int members,
              n);
 }
 
+static bool find_sums(demo *d, int64_t *found, size_t masks)
+{
+    for (unsigned mask = 1; mask < masks; mask++)
+        if (is_in(d, mask) && is_shown(d, mask) &&
+            !meet_once(d, mask, &found[mask]))
+            return false;
+
+    /* Rank 0 is not in every pair: it learns each sum from those who are. */
+    return ok(d, rdl_all_reduce(d->world, RDL_WORLD, found, found, masks,
+                                RDL_INT64, RDL_MAX, NULL));
+}
+
 bool show_sums(demo *d)
 {
     size_t masks = (size_t)everyone(d) + 1;
     int64_t *found = calloc(masks, sizeof *found);
-    bool fine = found != NULL || fail(d, 1, "out of memory");
 
-    for (unsigned mask = 1; fine && mask < masks; mask++)
-        if (is_in(d, mask) && is_shown(d, mask))
-            fine = meet_once(d, mask, &found[mask]);
+    if (found == NULL)
+        return fail(d, 1, "out of memory");
 
-    /* Rank 0 is not in every pair: it learns each sum from those who are. */
-    fine = fine && ok(d, rdl_all_reduce(d->world, RDL_WORLD, found, found,
-                                        masks, RDL_INT64, RDL_MAX, NULL));
+    bool fine = find_sums(d, found, masks);
+
     if (fine) {
         say(d,
             "First light: %d rank%s. Each gives 10^rank; a sum spells who "

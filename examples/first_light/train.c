@@ -39,10 +39,11 @@ static double entropy(const int64_t *counts, const int64_t *rows, int64_t pairs)
 {
     double sum = 0;
 
-    for (size_t i = 0; i < CELLS; i++)
-        if (counts[i] > 0)
-            sum += (double)counts[i] *
-                   log((double)rows[i / BYTES] / (double)counts[i]);
+    for (size_t a = 0; a < BYTES; a++)
+        for (size_t i = a * BYTES; i < (a + 1) * BYTES; i++)
+            if (counts[i] > 0)
+                sum += (double)counts[i] *
+                       log((double)rows[a] / (double)counts[i]);
     return sum / (double)pairs;
 }
 
@@ -159,17 +160,19 @@ static bool take_steps(demo *d, model *m, double *loss)
     return true;
 }
 
-/* Whether every rank holds the same logits, to the bit. */
+/* Whether every rank holds the same logits: the least and the most that any
+ * rank has are then its own. */
 static bool compare_ranks(demo *d, model *m)
 {
     static const rdl_reduction ends[] = { RDL_MIN, RDL_MAX };
 
-    for (int i = 0; i < 2; i++) {
+    for (int end = 0; end < 2; end++) {
         if (!ok(d, rdl_all_reduce(d->world, RDL_WORLD, m->logits, m->gradient,
-                                  CELLS, RDL_FLOAT64, ends[i], NULL)))
+                                  CELLS, RDL_FLOAT64, ends[end], NULL)))
             return false;
-        if (memcmp(m->logits, m->gradient, CELLS * sizeof *m->logits) != 0)
-            return fail(d, 1, "this rank's logits are not those of the others");
+        for (size_t i = 0; i < CELLS; i++)
+            if (m->logits[i] != m->gradient[i])
+                return fail(d, 1, "this rank's logits are not the others'");
     }
     return true;
 }
