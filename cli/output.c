@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -328,9 +329,21 @@ void output_say(output *o, const char *who, const char *format, ...)
     flush(o);
 }
 
-static bool report_sink(output *o, sink *s, const char *who, const char *name)
+/* What a rank printed and nobody has read. */
+static void give_up_stream(stream *s)
 {
-    sink_give_up(s);
+    int unread = 0;
+
+    if (s->fd < 0)
+        return;
+    ioctl(s->fd, FIONREAD, &unread);
+    sink_lose(s->to, s->used + (size_t)unread);
+    close_stream(s);
+}
+
+static bool report_sink(output *o, const sink *s, const char *who,
+                        const char *name)
+{
     if (s->lost == 0)
         return false;
     output_say(o, who, "%zu bytes for standard %s could not be written: %s",
@@ -341,8 +354,13 @@ static bool report_sink(output *o, sink *s, const char *who, const char *name)
 
 bool output_report(output *o, const char *who)
 {
-    bool lost_out = report_sink(o, &o->out, who, "output");
-    bool lost_err = report_sink(o, &o->err, who, "error");
+    bool lost_out, lost_err;
 
+    for (size_t i = 0; i < o->count; i++)
+        give_up_stream(&o->streams[i]);
+    sink_give_up(&o->out);
+    sink_give_up(&o->err);
+    lost_out = report_sink(o, &o->out, who, "output");
+    lost_err = report_sink(o, &o->err, who, "error");
     return lost_out || lost_err;
 }

@@ -58,8 +58,8 @@ size_t output_written(const output *o);
 void output_say(output *o, const char *who, const char *format, ...)
     SAY_PRINTF(3, 4);
 
-/* Says what was lost, if anything was, leaving aside what nobody wanted to read;
- * true if so. What still waits is given up with that. */
+/* Gives up what was not written yet, and says what was lost in all, leaving aside
+ * what nobody wants to read; true if something was. */
 bool output_report(output *o, const char *who);
 
 #endif

@@ -172,7 +172,8 @@ static void empty_pipes(keeper *k)
     k->phase = LEAVING;
     if (k->launcher_gone || !output_report(k->out, k->options->who))
         return;
-    k->trouble_at = clock_ms();
+    if (k->trouble_at == 0)
+        k->trouble_at = clock_ms();
     if (k->own_code == 0)
         k->own_code = STATUS_FAILED;
 }

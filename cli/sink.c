@@ -147,12 +147,17 @@ void sink_flush(sink *s)
     }
 }
 
-void sink_give_up(sink *s)
+void sink_lose(sink *s, size_t bytes)
 {
-    if (sink_empty(s))
+    if (s->gone || bytes == 0)
         return;
     if (s->error == 0)
         s->error = EAGAIN;
-    s->lost += s->end - s->start;
+    s->lost += bytes;
+}
+
+void sink_give_up(sink *s)
+{
+    sink_lose(s, s->end - s->start);
     s->start = s->end;
 }

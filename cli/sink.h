@@ -40,7 +40,8 @@ void sink_put(sink *s, const char *bytes, size_t count);
 /* Writes what can be written now. */
 void sink_flush(sink *s);
 
-/* Counts what waits as lost. */
+/* Counts bytes that were never put as lost, and those that wait. */
+void sink_lose(sink *s, size_t bytes);
 void sink_give_up(sink *s);
 
 #endif

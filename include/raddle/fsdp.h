@@ -15,8 +15,14 @@
  *     gather; forward with full(); free; ... gather; backward into gradient();
  *     free; reduce; ... optimizer on shard() and shard_gradient(); zero
  *
+ * Memory: a unit keeps its shard and the shard's gradient. What it gathers, and
+ * whole gradients, it takes when wanted and gives back. Units of a model should
+ * share (rdl_fsdp_share) what is given back, so that it is used again without a
+ * page fault; then the largest two units, gathered, are about what a model needs.
+ *
  * Threads: one at a time per unit. Ownership: the unit owns every buffer it shows;
- * pointers from full() end with free(), from gradient() with reduce(). */
+ * pointers from full() end with free(), from gradient() with reduce(). Buffers
+ * begin on cache lines. Destroy units before the world is closed. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RADDLE_FSDP_H
 #define RADDLE_FSDP_H
@@ -40,15 +46,26 @@ typedef struct rdl_parameter {
 
 typedef struct rdl_fsdp rdl_fsdp;
 
-/* shard and replicate: groups this rank is in; groups of one for "not".
- * RDL_INVALID, RDL_NO_MEMORY; what the first use of a group may answer. */
+/* shard and replicate: groups this rank is in, with no other rank in common;
+ * groups of one for "not". Collective over shard, then over replicate, where they
+ * have more ranks than one: RDL_MISMATCH if names or sizes are not the same on all
+ * ranks ("ranks 0 and 3 give parameters of other names or sizes").
+ * RDL_INVALID, with the numbers; RDL_NO_MEMORY; what a collective may answer. */
 RDL_CALL rdl_status rdl_fsdp_create(rdl_world *world, rdl_group shard,
                                     rdl_group replicate,
                                     const rdl_parameter *parameters, int count,
                                     rdl_fsdp **out);
 RDL_API void rdl_fsdp_destroy(rdl_fsdp *unit);
 
-/* This rank's rows of parameter i: [*first_row, + *rows). */
+/* From now on unit takes and gives back its large buffers where with does, which
+ * keeps them for the next of all that share it. A unit that shares with none gives
+ * them back to the system. They are freed with the last unit; any order will do.
+ * RDL_STATE: unit is gathered or has a whole gradient. Local. */
+RDL_CALL rdl_status rdl_fsdp_share(rdl_fsdp *unit, rdl_fsdp *with);
+
+/* This rank's rows of parameter i: [*first_row, + *rows). A rank without rows has
+ * *first_row at the end. For an i that there is not both become 0, and functions
+ * that return a pointer return NULL, with a sentence in rdl_error_detail(). */
 RDL_API void rdl_fsdp_rows(const rdl_fsdp *unit, int i, size_t *first_row,
                            size_t *rows);
 
@@ -57,10 +74,12 @@ RDL_API void rdl_fsdp_rows(const rdl_fsdp *unit, int i, size_t *first_row,
 RDL_API float *rdl_fsdp_shard(rdl_fsdp *unit, int i);
 RDL_API float *rdl_fsdp_shard_gradient(rdl_fsdp *unit, int i);
 
-/* All-gathers the unit, if it is not gathered. Collective over shard. */
+/* All-gathers the unit, if it is not gathered, by one rdl_all_gather over shard;
+ * with a shard group of one, local and without a copy. What is gathered does not
+ * follow later changes of shards: free and gather again after the optimizer. */
 RDL_CALL rdl_status rdl_fsdp_gather(rdl_fsdp *unit);
 
-/* The whole of parameter i while gathered, else NULL. */
+/* The whole of parameter i, rows * columns, while gathered, else NULL. */
 RDL_API const float *rdl_fsdp_full(const rdl_fsdp *unit, int i);
 
 /* Lets the gathered values go. Local. */
@@ -71,7 +90,10 @@ RDL_API void rdl_fsdp_free(rdl_fsdp *unit);
 RDL_API float *rdl_fsdp_gradient(rdl_fsdp *unit, int i);
 
 /* Adds the sum of everyone's gradients to shard_gradient, and lets the whole ones
- * go. Collective over shard, then over replicate. */
+ * go: one rdl_reduce_scatter over shard, then one rdl_all_reduce over replicate. A
+ * rank that asked for no gradient gives zeros. Whether the unit is gathered does
+ * not matter; freed, it needs less memory. On failure shard_gradient is unchanged,
+ * and the whole gradients are undefined but after RDL_NO_MEMORY. */
 RDL_CALL rdl_status rdl_fsdp_reduce(rdl_fsdp *unit);
 
 /* shard_gradient of all parameters becomes zero. */

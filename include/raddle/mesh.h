@@ -27,7 +27,8 @@ extern "C" {
 typedef struct rdl_mesh rdl_mesh;
 
 /* sizes[i] ranks along the axis names[i], slowest first; their product is the
- * size of the world. Names are unique, 1..RDL_NAME_MOST bytes, copied.
+ * size of the world. 1..RDL_AXES_MOST axes; names are unique, 1..RDL_NAME_MOST
+ * bytes without a comma, copied. Local.
  * RDL_INVALID, with the numbers: "2 x 3 = 6 ranks, and the world has 8".
  * RDL_NO_MEMORY. */
 RDL_CALL rdl_status rdl_mesh_create(rdl_world *world, const char *const *names,
@@ -38,7 +39,9 @@ RDL_API void rdl_mesh_destroy(rdl_mesh *mesh);
 
 /* The group along axis through this rank. "a,b" is the flattened axis of a and b
  * (in the mesh's order, not needing to be neighbours): the ranks that differ in
- * these alone. RDL_INVALID: no such axis (with those there are), or out of order. */
+ * these alone, the last named fastest. Opened when first asked for; closed with the
+ * mesh, so do not close it. RDL_INVALID: no such axis (with those there are), or
+ * out of order. RDL_NO_MEMORY. */
 RDL_CALL rdl_status rdl_mesh_group(rdl_mesh *mesh, const char *axis,
                                    rdl_group *out);
 
@@ -49,7 +52,8 @@ RDL_CALL rdl_status rdl_mesh_coordinate(const rdl_mesh *mesh, const char *axis,
                                         int *coordinate);
 
 /* Whether a and b arrange the same world, by the same names and sizes, and their
- * groups are the same. Meshes of different lives of a job never are equal. */
+ * groups are the same. Meshes of different lives of a job never are equal; a world
+ * that was closed is not asked. NULL equals nothing. */
 RDL_API bool rdl_mesh_equal(const rdl_mesh *a, const rdl_mesh *b);
 
 #ifdef __cplusplus

@@ -118,6 +118,21 @@ static bool has_joined(const rdl_arena *arena, int rank)
                                 memory_order_acquire) != RDL_SLICE_EMPTY;
 }
 
+rdl_status rdl_roster_check(const rdl_roster *roster)
+{
+    for (int rank = 0; rank < roster->size; rank++) {
+        const rdl_process *member = &roster->members[rank];
+
+        if (member->pid != 0 && !has_joined(&roster->arena, rank) &&
+            rdl_process_liveness(&roster->self, member) == RDL_DEAD)
+            return rdl_fail(RDL_PEER,
+                            "rank %d (process %" PRIu32 ") is gone while the "
+                            "job starts",
+                            rank, member->pid);
+    }
+    return RDL_OK;
+}
+
 int rdl_arena_joined(const rdl_arena *arena)
 {
     int n = 0;

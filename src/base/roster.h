@@ -33,6 +33,9 @@ rdl_status rdl_roster_answer(rdl_roster *roster, const rdl_hello *hello,
 /* Sends a refusal: status and the calling thread's sentence. */
 rdl_status rdl_roster_refuse(int socket, rdl_status status);
 
+/* Whether all who were admitted and have not joined still run. RDL_PEER. */
+rdl_status rdl_roster_check(const rdl_roster *roster);
+
 /* How many slices are joined (or were). */
 int rdl_arena_joined(const rdl_arena *arena);
 

@@ -243,6 +243,11 @@ void rdl_store_serve(rdl_store *store, rdl_time most)
     }
 }
 
+rdl_status rdl_store_check(const rdl_store *store)
+{
+    return store->listener < 0 ? RDL_OK : rdl_roster_check(&store->roster);
+}
+
 void rdl_store_close(rdl_store *store)
 {
     if (store->listener < 0)

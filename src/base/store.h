@@ -25,6 +25,10 @@ rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
 /* For about that long: answers those who come, or sleeps. */
 void rdl_store_serve(rdl_store *store, rdl_time most);
 
+/* Whether those who got the arena from us and have not joined are still there.
+ * RDL_PEER. */
+rdl_status rdl_store_check(const rdl_store *store);
+
 void rdl_store_close(rdl_store *store);
 
 #endif

@@ -123,10 +123,18 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
 {
     const rdl_arena *arena = &world->mapping->arena;
 
-    for (int turn = 0; rdl_arena_joined(arena) < world->size; turn++) {
+    for (int turn = 0;; turn++) {
+        bool slow = turn % 32 == 31;
         char missing[RDL_SENTENCE / 2];
+        rdl_status st = check_start(world, slow);
 
-        RDL_TRY(check_start(world, turn % 32 == 31));
+        if (st == RDL_OK && slow)
+            st = rdl_store_check(store);
+        /* Looked at after the deaths: once all have joined, a process may end. A
+         * rank that gave up counts as joined, and ends the start for all. */
+        if (rdl_arena_joined(arena) == world->size)
+            return check_start(world, false);
+        RDL_TRY(st);
         if (rdl_deadline_passed(deadline)) {
             rdl_arena_missing(arena, missing, sizeof missing);
             return rdl_fail(RDL_TIMEOUT, "%s after %.3g s", missing,
@@ -134,7 +142,6 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
         }
         rdl_store_serve(store, turn < 20 ? MS / 2 : 5 * MS);
     }
-    return RDL_OK;
 }
 
 static void fill_slice(rdl_world *world)

@@ -1,0 +1,225 @@
+/* Places out of environments that are not this process' own. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/place.h"
+
+#include "support/test.h"
+
+#include <string.h>
+
+/* NAME=value, up to a NULL. Of a test, so that bodies read like a shell. */
+static const char *const *variables;
+
+static const char *look_up(const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *const *v = variables; *v != NULL; v++)
+        if (strncmp(*v, name, n) == 0 && (*v)[n] == '=')
+            return *v + n + 1;
+    return NULL;
+}
+
+static rdl_status read_place(const rdl_world_options *options,
+                             const char *const *environment, rdl_place *out)
+{
+    variables = environment;
+    return rdl_place_read(options, look_up, out);
+}
+
+#define READ(out, ...)                                                         \
+    read_place(NULL, (const char *const[]){ __VA_ARGS__, NULL }, out)
+
+RDL_TEST(an_empty_environment_is_a_world_of_one)
+{
+    rdl_place place;
+
+    CHECK_OK(READ(&place, "RADDLE_FD=", "RANK=", "WORLD_SIZE="));
+    CHECK_INT(place.rank, 0);
+    CHECK_INT(place.size, 1);
+    CHECK_INT(place.fd, -1);
+    CHECK_INT(place.start_timeout_ms, 60000);
+    CHECK_INT(place.timeout_ms, 300000);
+}
+
+RDL_TEST(raddle_run_comes_before_torchrun)
+{
+    rdl_place place;
+
+    CHECK_OK(READ(&place, "RADDLE_FD=7", "RADDLE_RANK=2", "RADDLE_WORLD_SIZE=3",
+                  "RANK=0", "WORLD_SIZE=8"));
+    CHECK_INT(place.rank, 2);
+    CHECK_INT(place.size, 3);
+    CHECK_INT(place.fd, 7);
+}
+
+RDL_TEST(options_come_before_the_environment)
+{
+    static const char *const environment[] = { "RADDLE_FD=7", "RADDLE_RANK=x",
+                                               "RADDLE_TIMEOUT=2",
+                                               "RADDLE_START_TIMEOUT=0.25",
+                                               NULL };
+    rdl_world_options options = { .rank = 1, .size = 2 };
+    rdl_place place;
+
+    CHECK_OK(read_place(&options, environment, &place));
+    CHECK_INT(place.rank, 1);
+    CHECK_INT(place.fd, -1);
+    CHECK_INT(place.timeout_ms, 2000); /* where the options say nothing */
+    CHECK_INT(place.start_timeout_ms, 250);
+    options.timeout_ms = 5;
+    options.start_timeout_ms = 6;
+    CHECK_OK(read_place(&options, environment, &place));
+    CHECK_INT(place.timeout_ms, 5);
+    CHECK_INT(place.start_timeout_ms, 6);
+}
+
+/* An environment that is refused, and the sentence. */
+typedef struct wrong {
+    const char *variables[5];
+    rdl_status status;
+    const char *sentence;
+} wrong;
+
+static const wrong wrongs[] = {
+    { { "RANK=0" }, RDL_INVALID, "RANK is set and WORLD_SIZE is not" },
+    { { "WORLD_SIZE=2" }, RDL_INVALID, "WORLD_SIZE is set and RANK is not" },
+    { { "RANK=", "WORLD_SIZE=2" },
+      RDL_INVALID,
+      "WORLD_SIZE is set and RANK is not" },
+    { { "RANK=zero", "WORLD_SIZE=2" },
+      RDL_INVALID,
+      "RANK='zero' is not a whole number" },
+    { { "RANK=0x1", "WORLD_SIZE=2" },
+      RDL_INVALID,
+      "RANK='0x1' is not a whole number" },
+    { { "RANK=1.5", "WORLD_SIZE=2" }, RDL_INVALID, "not a whole number" },
+    { { "RANK=1 ", "WORLD_SIZE=2" }, RDL_INVALID, "not a whole number" },
+    { { "RANK=0", "WORLD_SIZE=99999999999999999999" },
+      RDL_INVALID,
+      "WORLD_SIZE='99999999999999999999' is not a whole number" },
+    { { "RANK=0", "WORLD_SIZE=4294967298" }, RDL_INVALID, "not a whole number" },
+    { { "RANK=-1", "WORLD_SIZE=2" }, RDL_INVALID, "RANK -1 is outside 0..1" },
+    { { "RANK=2", "WORLD_SIZE=2" }, RDL_INVALID, "RANK 2 is outside 0..1" },
+    { { "RANK=0", "WORLD_SIZE=0" },
+      RDL_INVALID,
+      "WORLD_SIZE 0 is outside 1..1024" },
+    { { "RANK=0", "WORLD_SIZE=-4" }, RDL_INVALID, "WORLD_SIZE -4 is outside" },
+    { { "RANK=0", "WORLD_SIZE=1025" }, RDL_INVALID, "1025 is outside 1..1024" },
+    { { "RANK=0", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2" },
+      RDL_UNSUPPORTED,
+      "the world has 4 ranks and 2 of them are on this host" },
+    { { "RANK=0", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=8" },
+      RDL_UNSUPPORTED,
+      "LOCAL_WORLD_SIZE" },
+    { { "RANK=0", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=many" },
+      RDL_INVALID,
+      "LOCAL_WORLD_SIZE='many' is not a whole number" },
+    { { "RADDLE_FD=three", "RADDLE_RANK=0", "RADDLE_WORLD_SIZE=2" },
+      RDL_INVALID,
+      "RADDLE_FD='three' is not a whole number" },
+    { { "RADDLE_FD=-1", "RADDLE_RANK=0", "RADDLE_WORLD_SIZE=2" },
+      RDL_INVALID,
+      "RADDLE_FD=-1 is no descriptor" },
+    { { "RADDLE_FD=3" },
+      RDL_INVALID,
+      "RADDLE_FD is set and RADDLE_RANK and RADDLE_WORLD_SIZE are not" },
+    { { "RADDLE_FD=3", "RADDLE_RANK=0" },
+      RDL_INVALID,
+      "RADDLE_RANK is set and RADDLE_WORLD_SIZE is not" },
+    { { "RADDLE_FD=3", "RADDLE_RANK=5", "RADDLE_WORLD_SIZE=4" },
+      RDL_INVALID,
+      "RADDLE_RANK 5 is outside 0..3 (RADDLE_WORLD_SIZE is 4)" },
+    { { "RADDLE_TIMEOUT=soon" },
+      RDL_INVALID,
+      "RADDLE_TIMEOUT='soon' is not a number of seconds above 0" },
+    { { "RADDLE_TIMEOUT=0" }, RDL_INVALID, "seconds above 0" },
+    { { "RADDLE_TIMEOUT=-3" }, RDL_INVALID, "seconds above 0" },
+    { { "RADDLE_TIMEOUT=nan" }, RDL_INVALID, "seconds above 0" },
+    { { "RADDLE_TIMEOUT=inf" }, RDL_INVALID, "seconds above 0" },
+    { { "RADDLE_START_TIMEOUT=1s" }, RDL_INVALID, "RADDLE_START_TIMEOUT='1s'" },
+};
+
+RDL_TEST(wrong_environments_are_refused_with_their_name_and_value)
+{
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        rdl_place place = { .rank = 77 };
+
+        CHECK_STATUS(read_place(NULL, wrongs[i].variables, &place),
+                     wrongs[i].status);
+        CHECK_HAS(rdl_error_detail(), wrongs[i].sentence);
+        CHECK_INT(place.rank, 77);
+    }
+}
+
+RDL_TEST(a_value_of_any_length_makes_a_sentence)
+{
+    char text[5000] = "RANK=";
+    const char *const environment[] = { text, "WORLD_SIZE=2", NULL };
+    rdl_place place;
+
+    memset(text + 5, 'y', sizeof text - 6);
+    CHECK_STATUS(read_place(NULL, environment, &place), RDL_INVALID);
+    CHECK_HAS(rdl_error_detail(), "RANK='yyy");
+    CHECK(strlen(rdl_error_detail()) < 200);
+}
+
+/* What names a job: all of it counts, and nothing else. */
+RDL_TEST(a_job_is_named_by_what_its_ranks_share)
+{
+    static const char *const others[] = { "RADDLE_JOB=b", "MASTER_ADDR=b",
+                                          "MASTER_PORT=1",
+                                          "TORCHELASTIC_RUN_ID=b",
+                                          "TORCHELASTIC_RESTART_COUNT=1" };
+    enum { N = sizeof others / sizeof *others };
+    rdl_place first, second, other[N];
+
+    CHECK_OK(READ(&first, "RANK=0", "WORLD_SIZE=2"));
+    CHECK_OK(READ(&second, "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1",
+                  "LOCAL_WORLD_SIZE=2", "GROUP_RANK=0"));
+    CHECK_TEXT(second.name, first.name);
+    CHECK(second.job == first.job);
+    for (int i = 0; i < N; i++) {
+        CHECK_OK(READ(&other[i], "RANK=0", "WORLD_SIZE=2", others[i]));
+        CHECK(strcmp(other[i].name, first.name) != 0);
+        CHECK(other[i].job != first.job);
+        for (int j = 0; j < i; j++)
+            CHECK(strcmp(other[i].name, other[j].name) != 0);
+    }
+}
+
+RDL_TEST(a_job_of_the_options_is_not_one_of_the_environment)
+{
+    rdl_world_options options = { .size = 2, .job = "b" };
+    rdl_place of_options, unnamed, of_environment;
+
+    CHECK_OK(read_place(&options, (const char *const[]){ NULL }, &of_options));
+    options.job = "";
+    CHECK_OK(read_place(&options, (const char *const[]){ NULL }, &unnamed));
+    CHECK_OK(READ(&of_environment, "RADDLE_JOB=b", "RANK=0", "WORLD_SIZE=2"));
+    CHECK(strcmp(of_options.name, of_environment.name) != 0);
+    CHECK(strcmp(of_options.name, unnamed.name) != 0);
+}
+
+RDL_TEST(wrong_options_are_refused)
+{
+    static const struct {
+        rdl_world_options options;
+        const char *sentence;
+    } wrong_options[] = {
+        { { .rank = 2, .size = 2 }, "rank 2 is outside 0..1 (size is 2)" },
+        { { .rank = -1, .size = 2 }, "rank -1 is outside 0..1" },
+        { { .size = -1 }, "size -1 is outside 1..1024" },
+        { { .size = RDL_MAX_RANKS + 1 }, "size 1025 is outside 1..1024" },
+        { { .size = 2, .timeout_ms = -1 }, "a limit of -1 ms is negative" },
+        { { .start_timeout_ms = -7 }, "a limit of -7 ms is negative" },
+    };
+
+    for (size_t i = 0; i < sizeof wrong_options / sizeof *wrong_options; i++) {
+        rdl_place place;
+
+        CHECK_STATUS(read_place(&wrong_options[i].options,
+                                (const char *const[]){ NULL }, &place),
+                     RDL_INVALID);
+        CHECK_HAS(rdl_error_detail(), wrong_options[i].sentence);
+    }
+}
