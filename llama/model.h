@@ -50,33 +50,33 @@ typedef struct llama_slot {
  * [row][kv head][token][head_dim]. With recomputation some are shared by all
  * blocks. */
 typedef struct llama_saved {
-    float *input;          /* dim */
-    float *inverse1;       /* 1: of the norm before attention */
-    float *normed1;        /* dim */
-    float *query;          /* heads * head_dim, turned */
-    float *key, *value;    /* key turned */
-    float *attended;       /* heads * head_dim */
-    float *log_sum;        /* [row][head][token]: of softmax */
-    float *middle;         /* dim: input + attention */
-    float *inverse2;       /* 1: of the norm before the gate */
-    float *normed2;        /* dim */
-    float *gate1, *gate3;  /* hidden: w1 and w3 times normed2 */
-    float *gated;          /* hidden */
+    float *input;         /* dim */
+    float *inverse1;      /* 1: of the norm before attention */
+    float *normed1;       /* dim */
+    float *query;         /* heads * head_dim, turned */
+    float *key, *value;   /* key turned */
+    float *attended;      /* heads * head_dim */
+    float *log_sum;       /* [row][head][token]: of softmax */
+    float *middle;        /* dim: input + attention */
+    float *inverse2;      /* 1: of the norm before the gate */
+    float *normed2;       /* dim */
+    float *gate1, *gate3; /* hidden: w1 and w3 times normed2 */
+    float *gated;         /* hidden */
 } llama_saved;
 
 /* Used by every block in turn. */
 typedef struct llama_scratch {
-    float *pairs;  /* 2 * kv: key and value of this rank's tokens, side by side */
+    float *pairs; /* 2 * kv: key and value of this rank's tokens, side by side */
     float *whole;  /* the same of all tokens of one row of data */
     float *scores; /* of one block of queries and all tokens of a row */
     float *dscores;
-    float *inverse; /* one for each query of a block */
-    float *delta;   /* heads, [token][head] */
-    float *gradient; /* dim: of a block's output, becomes that of its input */
-    float *dnormed;  /* dim */
+    float *inverse;   /* one for each query of a block */
+    float *delta;     /* heads, [token][head] */
+    float *gradient;  /* dim: of a block's output, becomes that of its input */
+    float *dnormed;   /* dim */
     float *dattended; /* heads * head_dim */
     float *dquery;
-    float *dkey, *dvalue; /* as llama_saved's, of one row of data */
+    float *dkey, *dvalue;   /* as llama_saved's, of one row of data */
     float *dgate1, *dgate3; /* hidden */
     float *logits;          /* vocab, of LLAMA_CHUNK tokens */
 } llama_scratch;
@@ -91,7 +91,7 @@ struct llama {
     int context_rank, context_size;
     int tokens_rank, tokens_size;
 
-    rdl_fsdp **units; /* embedding, blocks, norm and head: layers + 2 */
+    rdl_fsdp **units;  /* embedding, blocks, norm and head: layers + 2 */
     llama_slot *slots; /* in the order of the state dict */
     int slot_count;
     float *moments;
@@ -107,10 +107,10 @@ struct llama {
     llama_scratch scratch;
 
     /* This rank's part of the rows of a microbatch. */
-    size_t local;     /* tokens of a row that are this rank's */
-    size_t *place;    /* [local]: where they stand in the row */
-    size_t count;     /* rows of this microbatch */
-    int32_t *token;   /* [count * local] */
+    size_t local;   /* tokens of a row that are this rank's */
+    size_t *place;  /* [local]: where they stand in the row */
+    size_t count;   /* rows of this microbatch */
+    int32_t *token; /* [count * local] */
     int32_t *label;
     llama_span *span; /* what each sees of its row */
 

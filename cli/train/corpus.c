@@ -73,7 +73,7 @@ static bool add_source(finder *f, const char *path, source_kind kind)
     if (!fine)
         return false;
     c->sources[c->n_sources++] =
-        (source){ .path = (int64_t)c->paths.used, .kind = kind };
+        (data_source){ .path = (int64_t)c->paths.used, .kind = kind };
     return text_add(&c->paths, path, strlen(path) + 1) || trouble_memory(f->t);
 }
 
@@ -141,12 +141,12 @@ static bool add_named(finder *f, const char *path, int fd, int64_t bytes)
     if (kind == SOURCE_BYTES)
         return add_text(f, path, bytes);
     return add_source(f, path, kind) &&
-           source_scan(f->c, &(source_request){ .path = path,
-                                                .fd = fd,
-                                                .kind = kind,
-                                                .bytes = bytes,
-                                                .vocabulary =
-                                                    f->request->vocabulary },
+           source_scan(f->c,
+                       &(source_request){ .path = path,
+                                          .fd = fd,
+                                          .kind = kind,
+                                          .bytes = bytes,
+                                          .vocabulary = f->request->vocabulary },
                        f->t);
 }
 
@@ -247,7 +247,7 @@ static bool add_path(finder *f, const char *path)
 bool corpus_find(corpus *c, const corpus_request *request, trouble *t)
 {
     finder f = { .c = c, .request = request, .t = t };
-    const words *paths = request->paths;
+    const word_list *paths = request->paths;
 
     *c = (corpus){ .fd = -1 };
     if (paths->count == 0)
@@ -329,8 +329,7 @@ bool corpus_unpack(corpus *c, const char *bytes, size_t count, trouble *t)
     c->sources = copy_of(&at, n[1], sizeof *c->sources);
     c->documents = copy_of(&at, n[2], sizeof *c->documents);
     if (c->sources == NULL || c->documents == NULL ||
-        !text_add(&c->paths, at, (size_t)n[0]) ||
-        at + n[0] != bytes + count)
+        !text_add(&c->paths, at, (size_t)n[0]) || at + n[0] != bytes + count)
         return trouble_memory(t);
     return true;
 }

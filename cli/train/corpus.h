@@ -23,12 +23,16 @@
 #define CORPUS_BOS 2002
 #define CORPUS_EOS 2003
 
-typedef enum source_kind { SOURCE_BYTES, SOURCE_UINT16, SOURCE_UINT32 } source_kind;
+typedef enum source_kind {
+    SOURCE_BYTES,
+    SOURCE_UINT16,
+    SOURCE_UINT32
+} source_kind;
 
-typedef struct source {
+typedef struct data_source {
     int64_t path; /* where it begins in paths */
     int64_t kind;
-} source;
+} data_source;
 
 typedef struct document {
     int64_t source;
@@ -39,7 +43,7 @@ typedef struct document {
 
 typedef struct corpus {
     text paths;
-    source *sources;
+    data_source *sources;
     document *documents;
     int64_t n_sources;
     int64_t n_documents;
@@ -54,7 +58,7 @@ typedef struct corpus {
 } corpus;
 
 typedef struct corpus_request {
-    const words *paths;
+    const word_list *paths;
     const char *token_type; /* as in options */
     int vocabulary;
 } corpus_request;

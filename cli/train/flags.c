@@ -155,7 +155,8 @@ static bool set_text(char **to, const char *who, const char *value, trouble *t)
     return true;
 }
 
-static bool add_path(words *to, const char *who, const char *value, trouble *t)
+static bool add_path(word_list *to, const char *who, const char *value,
+                     trouble *t)
 {
     char **items = realloc(to->items, (to->count + 1) * sizeof *items);
 
@@ -249,12 +250,12 @@ bool options_init(train_options *o, trouble *t)
     return true;
 }
 
-static void free_words(words *w)
+static void free_words(word_list *w)
 {
     for (size_t i = 0; i < w->count; i++)
         free(w->items[i]);
     free(w->items);
-    *w = (words){ .count = 0 };
+    *w = (word_list){ .count = 0 };
 }
 
 void options_free(train_options *o)

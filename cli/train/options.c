@@ -138,7 +138,7 @@ static bool read_config(train_options *o, const char *path, trouble *t)
 
 typedef struct line {
     train_options *o;
-    char **at; /* the next argument, NULL after the last */
+    char **at;      /* the next argument, NULL after the last */
     bool has_paths; /* the line names data, so the file's is forgotten */
     trouble *t;
 } line;
@@ -152,7 +152,7 @@ static bool is_flag(const char *argument)
 
 static void forget_paths(line *l)
 {
-    words *data = &l->o->data;
+    word_list *data = &l->o->data;
 
     if (!l->has_paths)
         while (data->count > 0)
@@ -184,17 +184,18 @@ static bool take_flag(line *l, const char *argument)
 {
     const char *equals = strchr(argument, '=');
     const char *value = equals != NULL ? equals + 1 : NULL;
-    size_t length = equals != NULL ? (size_t)(equals - argument)
-                                   : strlen(argument);
+    size_t length =
+        equals != NULL ? (size_t)(equals - argument) : strlen(argument);
     char who[NAME_MOST];
     const flag *f;
     bool off;
 
     if (length >= sizeof who)
-        return trouble_note(l->t, STATUS_USAGE,
-                            "there is no flag '%.64s...'; 'raddle train --help' "
-                            "lists all",
-                            argument);
+        return trouble_note(
+            l->t, STATUS_USAGE,
+            "there is no flag '%.64s...'; 'raddle train --help' "
+            "lists all",
+            argument);
     snprintf(who, sizeof who, "%.*s", (int)length, argument);
     f = flag_find(who + 2, &off);
     if (f == NULL)

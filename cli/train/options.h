@@ -8,16 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct words {
+typedef struct word_list {
     char **items;
     size_t count;
-} words;
+} word_list;
 
 /* Texts and lists are the options' own. A number that was not given is -1 where
  * the table in flags.c gives it no default. */
 typedef struct train_options {
     char *model;
-    words data;
+    word_list data;
     char *token_type;
     int64_t ranks;
 

@@ -217,8 +217,7 @@ static void take_optimizer(train_plan *p, const train_options *o)
                               .weight_decay = o->weight_decay };
 }
 
-bool plan_make(train_plan *p, const train_options *o, int world_size,
-               trouble *t)
+bool plan_make(train_plan *p, const train_options *o, int world_size, trouble *t)
 {
     *p = (train_plan){ .ranks = 0 };
     if (!find_model(p, o, t) || !check_degrees(o, t) ||

@@ -69,8 +69,8 @@ static bool read_text_ids(corpus *c, const document *d, int64_t from,
     /* Widened in place, from the back. */
     unsigned char *raw = (unsigned char *)(ids + begins);
 
-    if (bytes > 0 && !read_bytes(c, d->source, from - 1 + begins, raw,
-                                 (size_t)bytes, t))
+    if (bytes > 0 &&
+        !read_bytes(c, d->source, from - 1 + begins, raw, (size_t)bytes, t))
         return false;
     for (int64_t i = bytes - 1; i >= 0; i--)
         ids[begins + i] = raw[i];
@@ -102,8 +102,8 @@ static bool read_token_ids(corpus *c, const document *d, int64_t from,
 
 /* count inputs of d, from the one at from on, and their labels. ids has room for
  * one more than count. */
-static bool read_piece(corpus *c, const document *d, int64_t from, int64_t count,
-                       int32_t *ids, row to, trouble *t)
+static bool read_piece(corpus *c, const document *d, int64_t from,
+                       int64_t count, int32_t *ids, row to, trouble *t)
 {
     bool is_text = c->sources[d->source].kind == SOURCE_BYTES;
     bool fine = is_text ? read_text_ids(c, d, from, count + 1, ids, t)

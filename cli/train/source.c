@@ -81,9 +81,9 @@ static bool check_length(const source_request *r, trouble *t)
                             "; --token-type)",
                             r->path, r->bytes, width, width * 8);
     if (r->bytes < 2 * width)
-        return trouble_note(t, STATUS_USAGE,
-                            "'%s' has one token; an input and its label are two",
-                            r->path);
+        return trouble_note(
+            t, STATUS_USAGE,
+            "'%s' has one token; an input and its label are two", r->path);
     return true;
 }
 
@@ -96,10 +96,9 @@ static bool scan_pieces(scan *s, unsigned char *room)
                           (off_t)(s->at * (int64_t)width));
 
         if (n < (ssize_t)width)
-            return trouble_note(s->t, STATUS_USAGE, "cannot read '%s': %s",
-                                s->r->path,
-                                n < 0 ? strerror(errno)
-                                      : "it has become shorter");
+            return trouble_note(
+                s->t, STATUS_USAGE, "cannot read '%s': %s", s->r->path,
+                n < 0 ? strerror(errno) : "it has become shorter");
         if (!take_piece(s, room, (size_t)n / width))
             return false;
     }

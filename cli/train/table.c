@@ -10,22 +10,37 @@
 
 /* name, short name, place, placeholder, default, least, most, help */
 #define INTEGER(name, brief, field, value, standard, least, most, help)        \
-    { name, brief, FLAG_INTEGER, AT(field), value, standard, NULL, least, most, \
-      help }
+    {                                                                          \
+        name, brief, FLAG_INTEGER, AT(field), value, standard, NULL, least,    \
+            most, help                                                         \
+    }
 #define NUMBER(name, brief, field, standard, least, most, help)                \
-    { name, brief, FLAG_NUMBER, AT(field), "X", standard, NULL, least, most,   \
-      help }
+    {                                                                          \
+        name, brief, FLAG_NUMBER, AT(field), "X", standard, NULL, least, most, \
+            help                                                               \
+    }
 #define SWITCH(name, brief, field, standard, help)                             \
-    { name, brief, FLAG_SWITCH, AT(field), NULL, standard, NULL, 0, 0, help }
+    {                                                                          \
+        name, brief, FLAG_SWITCH, AT(field), NULL, standard, NULL, 0, 0, help  \
+    }
 #define TEXT(name, brief, field, value, standard, help)                        \
-    { name, brief, FLAG_TEXT, AT(field), value, standard, NULL, 0, 0, help }
+    {                                                                          \
+        name, brief, FLAG_TEXT, AT(field), value, standard, NULL, 0, 0, help   \
+    }
 #define CHOICE(name, brief, field, standard, words, help)                      \
-    { name, brief, FLAG_CHOICE, AT(field), "WORD", standard, words, 0, 0, help }
+    {                                                                          \
+        name, brief, FLAG_CHOICE, AT(field), "WORD", standard, words, 0, 0,    \
+            help                                                               \
+    }
 /* words: what may be said all the same */
 #define FIXED(name, words, missing)                                            \
-    { name, NULL, FLAG_FIXED, 0, NULL, NULL, words, 0, 0, missing }
+    {                                                                          \
+        name, NULL, FLAG_FIXED, 0, NULL, NULL, words, 0, 0, missing            \
+    }
 #define RENAMED(name, present)                                                 \
-    { name, NULL, FLAG_RENAMED, 0, NULL, NULL, present, 0, 0, NULL }
+    {                                                                          \
+        name, NULL, FLAG_RENAMED, 0, NULL, NULL, present, 0, 0, NULL           \
+    }
 
 const flag flags[] = {
     TEXT("model", NULL, model, "NAME", "llama3-debug",
@@ -103,10 +118,11 @@ const flag flags[] = {
            "each rank prints each of its collectives on standard error"),
     TEXT("export", NULL, export_to, "DIR", NULL,
          "write parameters, first gradients and tokens there, as safetensors"),
-    INTEGER("comm.init_timeout_seconds", NULL, start_timeout_s, "N", "60", 1,
-            1e6, "until all ranks have joined"),
-    INTEGER("comm.train_timeout_seconds", NULL, timeout_s, "N", "300", 1, 1e6,
-            "for each collective"),
+    INTEGER(
+        "comm.init_timeout_seconds", NULL, start_timeout_s, "N", NULL, 1, 1e6,
+        "until all ranks have joined; default: RADDLE_START_TIMEOUT, or 60"),
+    INTEGER("comm.train_timeout_seconds", NULL, timeout_s, "N", NULL, 1, 1e6,
+            "for each collective; default: RADDLE_TIMEOUT, or 300"),
 
     FIXED("module", "llama3", "the only module is llama3"),
     FIXED("parallelism.tensor_parallel_degree", "1",
@@ -142,8 +158,7 @@ const flag flags[] = {
     FIXED("training.disable_cuda_graphs", "true false",
           "there are no CUDA graphs in this version"),
     FIXED("training.gc_freq", "*", "there is no garbage to collect"),
-    FIXED("debug.deterministic", "true",
-          "this version is always deterministic"),
+    FIXED("debug.deterministic", "true", "this version is always deterministic"),
     FIXED("debug.spmd_typechecking", "false",
           "type checking is not in this version"),
     FIXED("debug.moe_force_load_balance", "true false",
@@ -153,8 +168,7 @@ const flag flags[] = {
     FIXED("checkpoint.enable", "false", "checkpoints are not in this version"),
     FIXED("checkpoint.folder", "*", "checkpoints are not in this version"),
     FIXED("checkpoint.interval", "*", "checkpoints are not in this version"),
-    FIXED("checkpoint.load_only", "false",
-          "checkpoints are not in this version"),
+    FIXED("checkpoint.load_only", "false", "checkpoints are not in this version"),
     FIXED("checkpoint.initial_load_path", "",
           "checkpoints are not in this version"),
     FIXED("checkpoint.exclude_from_loading", "",
@@ -164,8 +178,7 @@ const flag flags[] = {
     FIXED("metrics.enable_tensorboard", "false",
           "TensorBoard is not in this version; --json prints what it would "
           "show"),
-    FIXED("comm.mode", "default",
-          "the only mode of this version is default"),
+    FIXED("comm.mode", "default", "the only mode of this version is default"),
     FIXED("compile.enable", "false", "there is no compiler in this version"),
     FIXED("compile.enable_async_tensor_parallel", "false",
           "tensor parallelism is not in this version"),

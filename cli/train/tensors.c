@@ -165,9 +165,9 @@ static bool give_name(tensor_file *f, trouble *t)
 
 bool tensor_file_finish(tensor_file *f, trouble *t)
 {
-    bool fine = f->left == 0 || trouble_note(t, STATUS_FAILED,
-                                             "'%s' is %lld bytes short",
-                                             f->path, (long long)f->left);
+    bool fine = f->left == 0 ||
+                trouble_note(t, STATUS_FAILED, "'%s' is %lld bytes short",
+                             f->path, (long long)f->left);
 
     fine = fine && (fsync(f->fd) == 0 || cannot(f, "write", t));
     fine = fine && give_name(f, t);

@@ -14,8 +14,8 @@
 const char *toml_kind_text(toml_kind kind)
 {
     static const char *const texts[] = {
-        [TOML_TEXT] = "a string",     [TOML_INTEGER] = "an integer",
-        [TOML_NUMBER] = "a number",   [TOML_SWITCH] = "true or false",
+        [TOML_TEXT] = "a string",   [TOML_INTEGER] = "an integer",
+        [TOML_NUMBER] = "a number", [TOML_SWITCH] = "true or false",
         [TOML_TABLE] = "a table",
     };
 
@@ -91,8 +91,9 @@ static bool read_key_part(toml_reader *r, text *key)
     while (r->at < r->end && is_bare(*r->at))
         r->at++;
     if (r->at == from)
-        return toml_wrong(r, "a key begins with a letter, a digit, '_', '-' or "
-                             "a quote, and here is %s",
+        return toml_wrong(r,
+                          "a key begins with a letter, a digit, '_', '-' or "
+                          "a quote, and here is %s",
                           toml_show(r).text);
     return text_add(key, from, (size_t)(r->at - from)) || trouble_memory(r->t);
 }
@@ -231,8 +232,9 @@ static bool check_neighbours(toml_reader *r, const toml_entry *a,
                           b->line > a->line ? a->line : b->line);
     if (a->kind != TOML_TABLE && strncmp(a->key, b->key, length) == 0 &&
         b->key[length] == '.')
-        return toml_wrong(r, "'%s' is both a value (line %d) and a table of "
-                             "'%s' (line %d)",
+        return toml_wrong(r,
+                          "'%s' is both a value (line %d) and a table of "
+                          "'%s' (line %d)",
                           a->key, a->line, b->key, b->line);
     return true;
 }

@@ -42,7 +42,8 @@ static bool is_control(const char *at, const char *end)
 
 bool toml_check_bytes(toml_reader *r)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* that some editors put in front */
+    static const char mark[] =
+        "\xef\xbb\xbf"; /* that some editors put in front */
     const char *start = r->at;
 
     if (r->end - r->at >= 3 && memcmp(r->at, mark, 3) == 0)
@@ -112,8 +113,9 @@ static bool read_code(toml_reader *r, int digits, text *out)
         int value = r->at < r->end ? digit_value(*r->at) : -1;
 
         if (value < 0)
-            return toml_wrong(r, "\\%c wants %d hexadecimal digits, and here is "
-                                 "%s",
+            return toml_wrong(r,
+                              "\\%c wants %d hexadecimal digits, and here is "
+                              "%s",
                               digits == 4 ? 'u' : 'U', digits,
                               toml_show(r).text);
         c = c << 4 | (uint32_t)value;
@@ -135,9 +137,10 @@ static bool read_escape(toml_reader *r, text *out)
         return read_code(r, c == 'u' ? 4 : 8, out);
     }
     if (found == NULL)
-        return toml_wrong(r, "a backslash in a string is followed by one of "
-                             "%suU, and here is %s; '...' takes backslashes as "
-                             "they are",
+        return toml_wrong(r,
+                          "a backslash in a string is followed by one of "
+                          "%suU, and here is %s; '...' takes backslashes as "
+                          "they are",
                           letters, toml_show(r).text);
     r->at++;
     return text_add(out, &means[found - letters], 1) || trouble_memory(r->t);
@@ -161,8 +164,9 @@ bool toml_read_string(toml_reader *r, text *out)
     char quote = *r->at;
 
     if (r->end - r->at >= 3 && r->at[1] == quote && r->at[2] == quote)
-        return toml_wrong(r, "strings over several lines (%c%c%c) are not read "
-                             "here",
+        return toml_wrong(r,
+                          "strings over several lines (%c%c%c) are not read "
+                          "here",
                           quote, quote, quote);
     r->at++;
     for (;;) {

@@ -200,8 +200,9 @@ static bool read_item(toml_reader *r, toml_entry *e)
     bool fine = read_one(r, &out, &kind);
 
     if (fine && e->count > 0 && kind != e->kind)
-        fine = toml_wrong(r, "an array has values of one kind here, and this "
-                             "one begins with %s and has %s",
+        fine = toml_wrong(r,
+                          "an array has values of one kind here, and this "
+                          "one begins with %s and has %s",
                           toml_kind_text(e->kind), toml_kind_text(kind));
     e->kind = kind;
     fine = fine && add_value(r, e, &out);
@@ -233,8 +234,9 @@ static bool read_array(toml_reader *r, toml_entry *e)
         if (r->at < r->end && *r->at == ',')
             r->at++;
         else if (r->at == r->end || *r->at != ']')
-            return toml_wrong(r, "an array goes on with ',' or ends with ']', "
-                                 "and here is %s",
+            return toml_wrong(r,
+                              "an array goes on with ',' or ends with ']', "
+                              "and here is %s",
                               toml_show(r).text);
     }
     r->at++;
