@@ -50,33 +50,33 @@ typedef struct llama_slot {
  * [row][kv head][token][head_dim]. With recomputation some are shared by all
  * blocks. */
 typedef struct llama_saved {
-    float *input;          /* dim */
-    float *inverse1;       /* 1: of the norm before attention */
-    float *normed1;        /* dim */
-    float *query;          /* heads * head_dim, turned */
-    float *key, *value;    /* key turned */
-    float *attended;       /* heads * head_dim */
-    float *log_sum;        /* [row][head][token]: of softmax */
-    float *middle;         /* dim: input + attention */
-    float *inverse2;       /* 1: of the norm before the gate */
-    float *normed2;        /* dim */
-    float *gate1, *gate3;  /* hidden: w1 and w3 times normed2 */
-    float *gated;          /* hidden */
+    float *input;         /* dim */
+    float *inverse1;      /* 1: of the norm before attention */
+    float *normed1;       /* dim */
+    float *query;         /* heads * head_dim, turned */
+    float *key, *value;   /* key turned */
+    float *attended;      /* heads * head_dim */
+    float *log_sum;       /* [row][head][token]: of softmax */
+    float *middle;        /* dim: input + attention */
+    float *inverse2;      /* 1: of the norm before the gate */
+    float *normed2;       /* dim */
+    float *gate1, *gate3; /* hidden: w1 and w3 times normed2 */
+    float *gated;         /* hidden */
 } llama_saved;
 
 /* Used by every block in turn. */
 typedef struct llama_scratch {
-    float *pairs;  /* 2 * kv: key and value of this rank's tokens, side by side */
+    float *pairs; /* 2 * kv: key and value of this rank's tokens, side by side */
     float *whole;  /* the same of all tokens of one row of data */
     float *scores; /* of one block of queries and all tokens of a row */
     float *dscores;
-    float *inverse; /* one for each query of a block */
-    float *delta;   /* heads, [token][head] */
-    float *gradient; /* dim: of a block's output, becomes that of its input */
-    float *dnormed;  /* dim */
+    float *inverse; /* this and delta: one for each query of a block */
+    float *delta;
+    float *gradient;  /* dim: of a block's output, becomes that of its input */
+    float *dnormed;   /* dim */
     float *dattended; /* heads * head_dim */
     float *dquery;
-    float *dkey, *dvalue; /* as llama_saved's, of one row of data */
+    float *dkey, *dvalue;   /* as llama_saved's, of one row of data */
     float *dgate1, *dgate3; /* hidden */
     float *logits;          /* vocab, of LLAMA_CHUNK tokens */
 } llama_scratch;
@@ -91,7 +91,7 @@ struct llama {
     int context_rank, context_size;
     int tokens_rank, tokens_size;
 
-    rdl_fsdp **units; /* embedding, blocks, norm and head: layers + 2 */
+    rdl_fsdp **units;  /* embedding, blocks, norm and head: layers + 2 */
     llama_slot *slots; /* in the order of the state dict */
     int slot_count;
     float *moments;
@@ -99,6 +99,7 @@ struct llama {
 
     float *memory; /* all that follows lies in it */
     size_t memory_bytes;
+    float *frequency;     /* head_dim / 2 */
     float *cosine, *sine; /* head_dim for each token */
     llama_saved *saved;   /* one for each block */
     float *output;        /* dim: of the last block */
@@ -107,13 +108,14 @@ struct llama {
     llama_scratch scratch;
 
     /* This rank's part of the rows of a microbatch. */
-    size_t local;     /* tokens of a row that are this rank's */
-    size_t *place;    /* [local]: where they stand in the row */
-    size_t count;     /* rows of this microbatch */
-    int32_t *token;   /* [count * local] */
+    size_t local;   /* tokens of a row that are this rank's */
+    size_t *place;  /* [local]: where they stand in the row */
+    size_t count;   /* rows of this microbatch */
+    int32_t *token; /* [count * local] */
     int32_t *label;
     llama_span *span; /* what each sees of its row */
 
+    /* Since llama_zero. */
     double loss_sum;  /* of this rank's labels, not divided */
     uint64_t counted; /* labels in it */
     int unfit;        /* a slot whose gradient was not finite; -1: none */
@@ -140,7 +142,16 @@ static inline int llama_last_unit(const llama *m)
     return m->o.config.layers + 1;
 }
 
-/* ---- create.c, layout.c, initial.c ---- */
+/* Queries in one block of attention: as many as leave its scores in the second
+ * level of cache. */
+static inline size_t llama_queries(const llama *m)
+{
+    size_t fit = 65536 / m->o.length;
+
+    return fit < 16 ? 16 : fit > 64 ? 64 : fit;
+}
+
+/* ---- slots.c, memory.c, initial.c ---- */
 
 /* Names, shapes and units of all parameters. */
 rdl_status llama_lay_slots(llama *m, llama_error *error);
@@ -151,12 +162,14 @@ void llama_fill(llama *m);
 
 /* ---- rows.c ---- */
 
-/* Checks rows, and makes this rank's part of them the present microbatch. */
-rdl_status llama_take_rows(llama *m, const llama_rows *rows, llama_error *error);
+rdl_status llama_check_rows(const llama *m, const llama_rows *rows,
+                            llama_error *error);
+/* Makes this rank's part of rows, which were checked, the present microbatch. */
+void llama_take_rows(llama *m, const llama_rows *rows);
 
-/* ---- block.c, attention.c, head.c ---- */
+/* ---- block.c, attention.c, ends.c ---- */
 
-/* output may be the next block's input. The unit is gathered. */
+/* The unit is gathered. With output NULL only what is saved is computed. */
 rdl_status llama_block_forward(llama *m, int layer, float *output,
                                llama_error *error);
 /* scratch.gradient: of the output, becomes that of the input. */
