@@ -8,7 +8,7 @@ include(cmake/lines.cmake)
 raddle_files(sources tests/support "[.]c$")
 list(REMOVE_ITEM sources tests/support/fuzz.c)
 add_library(raddle_test_support OBJECT ${sources})
-target_link_libraries(raddle_test_support PUBLIC raddle_internal)
+target_link_libraries(raddle_test_support PUBLIC raddle_llama raddle_internal)
 
 # Seconds that a test may take: 60, more where the code runs slower.
 set(timeout 60)

@@ -267,47 +267,49 @@ static void merge(size_t rows, size_t heads, size_t head, const float *from,
 
 /* ---- Softmax ---- */
 
-/* The whole vectors that hold a span. */
-INLINE size_t first_of(llama_span span)
-{
-    return span.begin / LANES * LANES;
-}
+/* The vectors of a row that hold a span: scores [first, last) around
+ * [begin, end). */
+typedef struct reach {
+    size_t first, begin, end, last;
+} reach;
 
-INLINE size_t last_of(llama_span span)
+INLINE reach reach_of(llama_span span, size_t column)
 {
-    return (span.end + LANES - 1) / LANES * LANES;
+    size_t begin = span.begin - column, end = span.end - column;
+
+    return (reach){ begin / LANES * LANES, begin, end,
+                    (end + LANES - 1) / LANES * LANES };
 }
 
 /* What lies outside the span: so low that its power is 0 in the span's own
  * vectors, 0 at once in the others. */
-INLINE void fence(llama_span span, size_t width, float *s)
+INLINE void fence(const reach *r, size_t width, float *s)
 {
-    size_t first = first_of(span), last = last_of(span);
-
-    memset(s, 0, first * sizeof *s);
-    for (size_t i = first; i < span.begin; i++)
+    memset(s, 0, r->first * sizeof *s);
+    for (size_t i = r->first; i < r->begin; i++)
         s[i] = -FLT_MAX;
-    for (size_t i = span.end; i < last; i++)
+    for (size_t i = r->end; i < r->last; i++)
         s[i] = -FLT_MAX;
-    memset(s + last, 0, (LLAMA_PADDED(width) - last) * sizeof *s);
+    memset(s + r->last, 0, (LLAMA_PADDED(width) - r->last) * sizeof *s);
 }
 
-static void softmax(size_t rows, size_t width, const llama_span *spans,
-                    float *s, size_t stride, float *log_sum, float *inverse)
+static void softmax(size_t rows, size_t column, size_t width,
+                    const llama_span *spans, float *s, size_t stride,
+                    float *log_sum, float *inverse)
 {
     for (size_t row = 0; row < rows; row++, s += stride) {
-        size_t first = first_of(spans[row]), last = last_of(spans[row]);
+        reach r = reach_of(spans[row], column);
         vec top = all(-FLT_MAX), sum = { 0 };
         float most, whole;
 
-        fence(spans[row], width, s);
-        for (size_t i = first; i < last; i += LANES) {
+        fence(&r, width, s);
+        for (size_t i = r.first; i < r.last; i += LANES) {
             vec v = load(s + i);
 
             top = choose(v > top, v, top);
         }
         most = highest(top);
-        for (size_t i = first; i < last; i += LANES) {
+        for (size_t i = r.first; i < r.last; i += LANES) {
             vec e = power_of_e(load(s + i) - most);
 
             sum += e;
@@ -319,22 +321,23 @@ static void softmax(size_t rows, size_t width, const llama_span *spans,
     }
 }
 
-static void softmax_backward(size_t rows, size_t width, const llama_span *spans,
-                             float *s, float *d, size_t stride,
-                             const float *log_sum, const float *delta)
+static void softmax_backward(size_t rows, size_t column, size_t width,
+                             const llama_span *spans, float *s, float *d,
+                             size_t stride, const float *log_sum,
+                             const float *delta)
 {
     for (size_t row = 0; row < rows; row++, s += stride, d += stride) {
-        size_t first = first_of(spans[row]), last = last_of(spans[row]);
+        reach r = reach_of(spans[row], column);
 
-        fence(spans[row], width, s);
-        memset(d, 0, first * sizeof *d);
-        for (size_t i = first; i < last; i += LANES) {
+        fence(&r, width, s);
+        memset(d, 0, r.first * sizeof *d);
+        for (size_t i = r.first; i < r.last; i += LANES) {
             vec p = power_of_e(load(s + i) - log_sum[row]);
 
             store(s + i, p);
             store(d + i, p * (load(d + i) - delta[row]));
         }
-        memset(d + last, 0, (LLAMA_PADDED(width) - last) * sizeof *d);
+        memset(d + r.last, 0, (LLAMA_PADDED(width) - r.last) * sizeof *d);
     }
 }
 

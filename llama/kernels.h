@@ -20,7 +20,7 @@
 
 #define LLAMA_PADDED(n) (((n) + LLAMA_LANES - 1) / LLAMA_LANES * LLAMA_LANES)
 
-/* What one row of attention sees: columns [begin, end), not empty. */
+/* What one query sees: columns [begin, end) of its row, not empty. */
 typedef struct llama_span {
     uint32_t begin;
     uint32_t end;
@@ -69,15 +69,17 @@ typedef struct llama_kernels {
 
     /* Scores become exp(score - highest), 0 outside the span; log_sum[row] =
      * log of the sum of exp(score), inverse[row] = 1 / the sum of what is
-     * written. Rows are padded: stride is a multiple of the lanes, and all of
-     * LLAMA_PADDED(width) is written. */
-    void (*softmax)(size_t rows, size_t width, const llama_span *spans,
-                    float *s, size_t stride, float *log_sum, float *inverse);
+     * written. A row begins with column, a multiple of the lanes, and has width
+     * scores, padded: LLAMA_PADDED(width) may be written. */
+    void (*softmax)(size_t rows, size_t column, size_t width,
+                    const llama_span *spans, float *s, size_t stride,
+                    float *log_sum, float *inverse);
     /* Scores become probabilities, and d their gradient before scaling:
      * p * (d - delta). */
-    void (*softmax_backward)(size_t rows, size_t width, const llama_span *spans,
-                             float *s, float *d, size_t stride,
-                             const float *log_sum, const float *delta);
+    void (*softmax_backward)(size_t rows, size_t column, size_t width,
+                             const llama_span *spans, float *s, float *d,
+                             size_t stride, const float *log_sum,
+                             const float *delta);
     /* x of each row times factor[row]. */
     void (*scale_rows)(size_t rows, size_t n, const float *factor, float *x,
                        size_t stride);

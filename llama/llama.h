@@ -149,8 +149,10 @@ typedef struct llama_options {
 
 typedef struct llama llama;
 
-/* Makes the model with its initial values. Local. *options is copied.
- * RDL_INVALID, with the numbers: a layout that does not fit. RDL_NO_MEMORY. */
+/* Makes the model with its initial values. *options is copied. Collective: the
+ * ranks compare the parameters' names and sizes.
+ * RDL_INVALID, with the numbers: a layout that does not fit. RDL_NO_MEMORY.
+ * RDL_MISMATCH: the ranks make different models. */
 rdl_status llama_create(const llama_options *options, llama **out,
                         llama_error *error);
 /* Before the world is closed. NULL is allowed. */

@@ -70,8 +70,8 @@ typedef struct llama_scratch {
     float *whole;  /* the same of all tokens of one row of data */
     float *scores; /* of one block of queries and all tokens of a row */
     float *dscores;
-    float *inverse;   /* one for each query of a block */
-    float *delta;     /* heads, [token][head] */
+    float *inverse; /* this and delta: one for each query of a block */
+    float *delta;
     float *gradient;  /* dim: of a block's output, becomes that of its input */
     float *dnormed;   /* dim */
     float *dattended; /* heads * head_dim */
@@ -99,6 +99,7 @@ struct llama {
 
     float *memory; /* all that follows lies in it */
     size_t memory_bytes;
+    float *frequency;     /* head_dim / 2 */
     float *cosine, *sine; /* head_dim for each token */
     llama_saved *saved;   /* one for each block */
     float *output;        /* dim: of the last block */
@@ -114,6 +115,7 @@ struct llama {
     int32_t *label;
     llama_span *span; /* what each sees of its row */
 
+    /* Since llama_zero. */
     double loss_sum;  /* of this rank's labels, not divided */
     uint64_t counted; /* labels in it */
     int unfit;        /* a slot whose gradient was not finite; -1: none */
@@ -140,7 +142,16 @@ static inline int llama_last_unit(const llama *m)
     return m->o.config.layers + 1;
 }
 
-/* ---- create.c, layout.c, initial.c ---- */
+/* Queries in one block of attention: as many as leave its scores in the second
+ * level of cache. */
+static inline size_t llama_queries(const llama *m)
+{
+    size_t fit = 65536 / m->o.length;
+
+    return fit < 16 ? 16 : fit > 64 ? 64 : fit;
+}
+
+/* ---- slots.c, memory.c, initial.c ---- */
 
 /* Names, shapes and units of all parameters. */
 rdl_status llama_lay_slots(llama *m, llama_error *error);
@@ -151,12 +162,14 @@ void llama_fill(llama *m);
 
 /* ---- rows.c ---- */
 
-/* Checks rows, and makes this rank's part of them the present microbatch. */
-rdl_status llama_take_rows(llama *m, const llama_rows *rows, llama_error *error);
+rdl_status llama_check_rows(const llama *m, const llama_rows *rows,
+                            llama_error *error);
+/* Makes this rank's part of rows, which were checked, the present microbatch. */
+void llama_take_rows(llama *m, const llama_rows *rows);
 
-/* ---- block.c, attention.c, head.c ---- */
+/* ---- block.c, attention.c, ends.c ---- */
 
-/* output may be the next block's input. The unit is gathered. */
+/* The unit is gathered. With output NULL only what is saved is computed. */
 rdl_status llama_block_forward(llama *m, int layer, float *output,
                                llama_error *error);
 /* scratch.gradient: of the output, becomes that of the input. */
