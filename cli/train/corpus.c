@@ -268,6 +268,17 @@ bool corpus_find(corpus *c, const corpus_request *request, trouble *t)
     return true;
 }
 
+bool corpus_check_rows(const corpus *c, int64_t length, trouble *t)
+{
+    if (c->tokens >= length)
+        return true;
+    return trouble_note(t, STATUS_USAGE,
+                        "the data has %" PRId64
+                        " tokens, and one row takes %" PRId64
+                        ": add data, or make rows shorter (--seq)",
+                        c->tokens, length);
+}
+
 void corpus_free(corpus *c)
 {
     if (c->fd >= 0)

@@ -68,6 +68,9 @@ typedef struct corpus_request {
 bool corpus_find(corpus *c, const corpus_request *request, trouble *t);
 void corpus_free(corpus *c);
 
+/* Whether there is a row of that length at all. */
+bool corpus_check_rows(const corpus *c, int64_t length, trouble *t);
+
 /* To bytes and back, for ranks that shall not look for themselves: between two
  * looks a file may have changed. */
 bool corpus_pack(const corpus *c, text *out, trouble *t);

@@ -65,7 +65,12 @@ static bool add_wrapped(text *t, const char *from, size_t first, size_t indent)
     }
 }
 
-/* "no " and so on in front of the name that one would type. */
+static bool is_on(const flag *f)
+{
+    return f->kind == FLAG_SWITCH && strcmp(f->standard, "true") == 0;
+}
+
+/* Of a switch that is on, the name that turns it off. */
 static void add_names(text *t, const flag *f, const char *quote)
 {
     const char *names[] = { f->brief, f->name };
@@ -74,8 +79,8 @@ static void add_names(text *t, const flag *f, const char *quote)
     for (size_t i = 0; i < 2; i++) {
         if (names[i] == NULL)
             continue;
-        text_print(t, "%s%s--%s%s%s%s", first ? "" : ", ", quote, names[i],
-                   f->value != NULL ? " " : "",
+        text_print(t, "%s%s--%s%s%s%s%s", first ? "" : ", ", quote,
+                   is_on(f) ? "no-" : "", names[i], f->value != NULL ? " " : "",
                    f->value != NULL ? f->value : "", quote);
         first = false;
     }
@@ -95,8 +100,6 @@ static void add_help(text *t, const flag *f)
     }
     if (f->kind != FLAG_SWITCH && f->standard != NULL)
         text_print(t, "; default: %s", f->standard);
-    else if (f->kind == FLAG_SWITCH && strcmp(f->standard, "true") == 0)
-        text_print(t, "; on by default");
 }
 
 static bool print_one(FILE *to, const flag *f, bool page)

@@ -49,7 +49,7 @@ const flag flags[] = {
     { "data", NULL, FLAG_PATHS, AT(data), "PATH...", NULL, NULL, 0, 0,
       "what to train on: text files, folders of them, or files of tokens "
       "(NAME.bin)" },
-    CHOICE("token_type", NULL, token_type, "auto", "auto uint16 uint32",
+    CHOICE("token-type", NULL, token_type, "auto", "auto uint16 uint32",
            "of the tokens in NAME.bin; auto: uint32 for NAME.u32.bin and "
            "NAME.uint32.bin, else uint16"),
     INTEGER("ranks", NULL, ranks, "N", NULL, 1, RDL_MAX_RANKS,
@@ -60,15 +60,15 @@ const flag flags[] = {
 
     INTEGER("parallelism.context_parallel_degree", "cp", context, "N", "1",
             -1e9, MOST, "ranks that share the tokens of one row"),
-    INTEGER("parallelism.data_parallel_shard_degree", "dp_shard", shard, "N",
+    INTEGER("parallelism.data_parallel_shard_degree", "dp-shard", shard, "N",
             "-1", -1e9, MOST,
             "ranks over which rows and parameters are cut; -1: the rest"),
-    INTEGER("parallelism.data_parallel_replicate_degree", "dp_replicate",
+    INTEGER("parallelism.data_parallel_replicate_degree", "dp-replicate",
             replicate, "N", "1", -1e9, MOST,
             "copies of that, with rows of their own"),
     SWITCH("fsdp", NULL, fsdp, "true",
-           "cut parameters over dp_shard and cp; --no-fsdp: every rank keeps "
-           "all of them"),
+           "every rank keeps all parameters; without it they are cut over "
+           "dp_shard and cp"),
 
     INTEGER("training.steps", "steps", steps, "N", "10", 1, MOST,
             "optimizer steps"),
@@ -83,7 +83,7 @@ const flag flags[] = {
             "of --tokens"),
     INTEGER("accumulate", NULL, accumulate, "N", NULL, 1, MOST,
             "microbatches whose gradients make one step; default: 1"),
-    NUMBER("training.max_norm", "max_norm", max_norm, "1.0", 1e-30, 1e30,
+    NUMBER("training.max_norm", "max-norm", max_norm, "1.0", 1e-30, 1e30,
            "gradients with a greater norm are scaled down to it"),
     CHOICE("activation_checkpoint", "ac", recompute, "selective",
            "none selective full",
@@ -110,11 +110,11 @@ const flag flags[] = {
     NUMBER("lr_scheduler.min_lr_factor", NULL, min_factor, "0", 0, 1,
            "part of it that is left at the end"),
 
-    INTEGER("metrics.log_freq", "log_freq", log_every, "N", "1", 1, MOST,
+    INTEGER("metrics.log_freq", "log-freq", log_every, "N", "1", 1, MOST,
             "print the first and each N-th step"),
     SWITCH("json", NULL, json, "false",
            "one object a line, and an account as the last"),
-    SWITCH("log_collectives", NULL, log_collectives, "false",
+    SWITCH("log-collectives", NULL, log_collectives, "false",
            "each rank prints each of its collectives on standard error"),
     TEXT("export", NULL, export_to, "DIR", NULL,
          "write parameters, first gradients and tokens there, as safetensors"),
