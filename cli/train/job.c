@@ -103,13 +103,14 @@ static bool make_model(train_job *j)
 /* With all ranks at it at once, as they are when they train. */
 static bool measure_peak(train_job *j)
 {
+    const rdl_call call = { .caller = "peak" };
     llama_error error = { { 0 } };
 
-    return job_ok(j, rdl_barrier(j->world, RDL_WORLD, NULL), NULL) &&
+    return job_ok(j, rdl_barrier(j->world, RDL_WORLD, &call), NULL) &&
            job_ok(j, llama_blas_rate(j->blas, &j->peak, &error), &error) &&
            job_ok(j,
                   rdl_all_reduce(j->world, RDL_WORLD, &j->peak, &j->peak, 1,
-                                 RDL_FLOAT64, RDL_AVG, NULL),
+                                 RDL_FLOAT64, RDL_AVG, &call),
                   NULL);
 }
 

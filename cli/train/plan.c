@@ -8,6 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* As llama_create has it. */
+#define LENGTH_MOST (1 << 20)
+
+/* Of a step; so that rows of all steps can be counted, and those of one rank be
+ * made room for. */
+#define TOKENS_MOST 1000000000
+
 static bool find_model(train_plan *p, const train_options *o, trouble *t)
 {
     const char *name = o->model;
@@ -124,6 +131,11 @@ static bool check_length(train_plan *p, const train_options *o, trouble *t)
     int64_t pieces = 2 * (int64_t)p->context;
 
     p->length = o->sequence;
+    if (p->length > LENGTH_MOST)
+        return trouble_note(t, STATUS_USAGE,
+                            "Training sequence length (%" PRId64 ") exceeds "
+                            "attention RoPE maximum (%d)",
+                            p->length, LENGTH_MOST);
     if (p->context == 1 || p->length % pieces == 0)
         return true;
     return trouble_note(t, STATUS_USAGE,
@@ -167,6 +179,11 @@ static bool deal_rows(train_plan *p, const train_options *o, trouble *t)
         return trouble_note(t, STATUS_USAGE, "a step has no tokens: --tokens 0");
     if (!size_step(p, o, &tokens, t))
         return false;
+    if (tokens > TOKENS_MOST)
+        return trouble_note(t, STATUS_USAGE,
+                            "a step of %" PRId64 " tokens; at most %d are one "
+                            "step",
+                            tokens, TOKENS_MOST);
     if (tokens % p->length != 0)
         return trouble_note(t, STATUS_USAGE,
                             "a step of %" PRId64 " tokens is not whole rows of "

@@ -147,6 +147,13 @@ RDL_TEST(rows_are_divided_by_context_and_data_ranks)
         "--ranks 2 --accumulate 3 --seq 256 --tokens 1024",
         "a step of 4 rows (1024 tokens / 256 a row) cannot be divided "
         "by dp(2) * accumulate(3); --tokens 1536 would fit");
+    check_refused("--seq 2000000", "Training sequence length (2000000) exceeds "
+                                   "attention RoPE maximum (1048576)");
+    check_refused(
+        "--ranks 1024 --accumulate 1000000 --training.num_tokens_per_"
+        "microbatch_per_dp_rank 1000000000",
+        "a step of 1024000000000000000 tokens; at most 1000000000 are "
+        "one step");
     check_refused("--tokens 0", "a step has no tokens: --tokens 0");
 }
 
