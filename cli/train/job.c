@@ -100,14 +100,13 @@ static bool make_model(train_job *j)
     return job_ok(j, llama_create(&options, &j->model, &error), &error);
 }
 
-/* With all ranks at it at once, as they are when they train. */
+/* The same number on all ranks, though rank 0 alone shows it. */
 static bool measure_peak(train_job *j)
 {
     const rdl_call call = { .caller = "peak" };
     llama_error error = { { 0 } };
 
-    return job_ok(j, rdl_barrier(j->world, RDL_WORLD, &call), NULL) &&
-           job_ok(j, llama_blas_rate(j->blas, &j->peak, &error), &error) &&
+    return job_ok(j, llama_blas_rate(j->blas, &j->peak, &error), &error) &&
            job_ok(j,
                   rdl_all_reduce(j->world, RDL_WORLD, &j->peak, &j->peak, 1,
                                  RDL_FLOAT64, RDL_AVG, &call),

@@ -88,7 +88,7 @@ static void say_beginning(train_job *j)
                c->n_documents, c->n_documents == 1 ? "" : "s",
                digits_of(c->tokens).text, digits_of(rows).text, p->length,
                c->binary, c->empty, c->odd);
-    report_say(&j->report, "%s; %.1f GFLOP/s a rank in matrix products",
+    report_say(&j->report, "%s; %.1f GFLOP/s of a core in matrix products",
                llama_blas_name(j->blas), j->peak / 1e9);
 }
 
