@@ -105,6 +105,10 @@ void llama_blas_close(llama_blas *blas);
 /* For people: the library's file, and its kernel and version if it tells them.
  * Valid while it is open. */
 const char *llama_blas_name(const llama_blas *blas);
+/* Operations (two for each product of elements) in a second of one core, in products
+ * of about the debug model's sizes; takes 50 ms of a core. RDL_NO_MEMORY. */
+rdl_status llama_blas_rate(const llama_blas *blas, double *rate,
+                           llama_error *error);
 
 /* ---- The model ---- */
 

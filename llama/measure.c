@@ -86,9 +86,10 @@ static rdl_status accuse(const llama *m, int step, double number,
 static rdl_status greatest(llama *m, double *numbers, size_t count,
                            llama_error *error)
 {
-    return llama_pass_on(error, rdl_all_reduce(m->o.world, m->o.tokens, numbers,
-                                               numbers, count, RDL_FLOAT64,
-                                               RDL_MAX, NULL));
+    return llama_pass_on(
+        error, rdl_all_reduce(m->o.world, m->o.tokens, numbers, numbers, count,
+                              RDL_FLOAT64, RDL_MAX,
+                              &(rdl_call){ .caller = "llama.finite" }));
 }
 
 static rdl_status measure_loss(llama *m, int step, uint64_t valid,
@@ -101,7 +102,8 @@ static rdl_status measure_loss(llama *m, int step, uint64_t valid,
     if (isfinite(sum) && m->counted != 0)
         most[0] = sum / (double)m->counted;
     LLAMA_RADDLE(rdl_all_reduce(m->o.world, m->o.tokens, &sum, &sum, 1,
-                                RDL_FLOAT64, RDL_SUM, NULL));
+                                RDL_FLOAT64, RDL_SUM,
+                                &(rdl_call){ .caller = "llama.loss" }));
     LLAMA_TRY(greatest(m, most, 2, error));
     if (-most[1] < NOTHING * (double)RDL_MAX_RANKS * (m->slot_count + 1))
         return accuse(m, step, -most[1], error);
@@ -125,7 +127,8 @@ static rdl_status measure_norm(llama *m, int step, llama_result *result,
         sum += square;
     }
     LLAMA_RADDLE(rdl_all_reduce(m->o.world, m->o.shard, &sum, &sum, 1,
-                                RDL_FLOAT64, RDL_SUM, NULL));
+                                RDL_FLOAT64, RDL_SUM,
+                                &(rdl_call){ .caller = "llama.norm" }));
     result->norm = sqrt(sum);
     if (isfinite(sum))
         return RDL_OK;

@@ -24,7 +24,8 @@ rdl_status llama_count_valid(llama *m, const llama_rows *rows, int count,
         for (size_t at = 0; at < rows[i].count * m->o.length; at++)
             mine += rows[i].labels[at] != LLAMA_IGNORE;
     LLAMA_RADDLE(rdl_all_reduce(m->o.world, m->o.tokens, &mine, &mine, 1,
-                                RDL_INT64, RDL_SUM, NULL));
+                                RDL_INT64, RDL_SUM,
+                                &(rdl_call){ .caller = "llama.valid" }));
     *valid = (uint64_t)mine;
     return RDL_OK;
 }
@@ -117,7 +118,8 @@ rdl_status llama_evaluate(llama *m, const llama_rows *rows, int count,
     m->loss_sum = before;
     m->counted = counted;
     LLAMA_RADDLE(rdl_all_reduce(m->o.world, m->o.tokens, &sum, &sum, 1,
-                                RDL_FLOAT64, RDL_SUM, NULL));
+                                RDL_FLOAT64, RDL_SUM,
+                                &(rdl_call){ .caller = "llama.evaluate" }));
     *loss = valid != 0 ? sum / (double)valid : 0;
     return RDL_OK;
 }

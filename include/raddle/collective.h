@@ -64,6 +64,7 @@ RDL_API size_t rdl_dtype_bytes(rdl_dtype dtype);
  * pointer is all defaults. */
 typedef struct rdl_call {
     int64_t timeout_ms; /* 0: the world's timeout_ms */
+    const char *caller; /* for raddle/trace.h: who makes the call, and for what */
 } rdl_call;
 
 /* Returns when every member has entered. */

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -116,6 +117,7 @@ rdl_status rdl_arena_map(rdl_arena *arena, int fd)
     struct stat st;
     void *base;
     rdl_status status;
+    int seals;
 
     if (rdl_fault_os() || fstat(fd, &st) != 0)
         return rdl_fail_errno(errno, "cannot look at the arena");
@@ -124,6 +126,11 @@ rdl_status rdl_arena_map(rdl_arena *arena, int fd)
                         "what was handed over is no raddle arena: "
                         "%lld bytes",
                         (long long)st.st_size);
+    /* Where it ended early, the first touch would end this process. */
+    seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        return rdl_fail(RDL_FORMAT, "what was handed over is no raddle arena: "
+                                    "it can shrink");
     RDL_TRY(rdl_os_map(fd, (size_t)st.st_size, &base));
     status = check_header(base, (size_t)st.st_size);
     if (status != RDL_OK) {

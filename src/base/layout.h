@@ -75,7 +75,7 @@ typedef struct rdl_slot {
 /* --- a slice --------------------------------------------------------------- */
 
 #define RDL_TABLE_PLACES (2 * RDL_GROUPS_MOST)
-#define RDL_TEXTS_BYTES ((size_t)1 << 20)
+#define RDL_TEXTS_BYTES ((size_t)16 << 20) /* 4,096 lists of 1,024 ranks */
 #define RDL_REASON 448
 
 typedef enum rdl_slice_state {

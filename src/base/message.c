@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* The kernel may fit two descriptors in. */
 typedef union control_room {
     char bytes[CMSG_SPACE(sizeof(int))];
     struct cmsghdr align;
@@ -51,16 +52,47 @@ rdl_status rdl_message_send(int socket, const void *message, size_t bytes,
     return rdl_fail_errno(errno, "cannot send to the rendezvous");
 }
 
-static int take_descriptor(struct msghdr *header)
+/* The descriptor that came along, or -1; further ones are closed and counted. */
+static int take_descriptor(struct msghdr *header, int *more)
 {
-    int fd = -1;
+    int first = -1, fd;
 
+    *more = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c != NULL;
-         c = CMSG_NXTHDR(header, c))
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-            c->cmsg_len >= CMSG_LEN(sizeof fd))
-            memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    return fd;
+         c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t at = 0; CMSG_LEN(at + sizeof fd) <= c->cmsg_len;
+             at += sizeof fd) {
+            memcpy(&fd, CMSG_DATA(c) + at, sizeof fd);
+            if (first < 0) {
+                first = fd;
+            } else {
+                close(fd);
+                ++*more;
+            }
+        }
+    }
+    return first;
+}
+
+/* What is wrong with a message that came with these flags and descriptors. */
+static rdl_status check_received(size_t got, size_t bytes, int flags, int fd,
+                                 int more)
+{
+    if (got != bytes || (flags & MSG_TRUNC) != 0)
+        return rdl_fail(RDL_FORMAT,
+                        "a message of %zu bytes%s where %zu were expected: the "
+                        "other end is no raddle of this version",
+                        got, flags & MSG_TRUNC ? " and more" : "", bytes);
+    if (more > 0)
+        return rdl_fail(RDL_FORMAT,
+                        "a message with more than one descriptor: the other "
+                        "end is no raddle of this version");
+    /* The kernel could not give us the descriptor: our limit is met. */
+    if ((flags & MSG_CTRUNC) != 0 && fd < 0)
+        return rdl_fail_errno(EMFILE, "cannot take the arena's descriptor");
+    return RDL_OK;
 }
 
 static rdl_status wait_readable(int socket, rdl_deadline deadline)
@@ -90,31 +122,28 @@ rdl_status rdl_message_receive(int socket, void *message, size_t bytes, int *fd,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes };
     ssize_t got = -1;
+    rdl_status st;
+    int more;
 
     RDL_TRY(wait_readable(socket, deadline));
     if (!rdl_fault_os())
         do
             got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
         while (got < 0 && errno == EINTR);
-    if (got == 0 || (got < 0 && errno == ECONNRESET))
-        return rdl_fail(RDL_PEER, "the other end of the rendezvous is closed");
-    if (got < 0)
+    if (got < 0 && errno != ECONNRESET)
         return rdl_fail_errno(errno, "cannot receive from the rendezvous");
-    *fd = take_descriptor(&header);
-    if (got == (ssize_t)bytes && (header.msg_flags & MSG_TRUNC) == 0) {
-        if ((header.msg_flags & MSG_CTRUNC) == 0)
-            return RDL_OK;
-        if (*fd >= 0)
-            close(*fd);
-        /* The kernel could not give us the descriptor: our limit is met. */
-        return rdl_fail_errno(EMFILE, "cannot take the arena's descriptor");
-    }
-    if (*fd >= 0)
+    if (got < 0)
+        return rdl_fail(RDL_PEER, "the other end of the rendezvous is closed");
+    *fd = take_descriptor(&header, &more);
+    if (got == 0)
+        st = rdl_fail(RDL_PEER, "the other end of the rendezvous is closed");
+    else
+        st = check_received((size_t)got, bytes, header.msg_flags, *fd, more);
+    if (st != RDL_OK && *fd >= 0) {
         close(*fd);
-    return rdl_fail(RDL_FORMAT,
-                    "a message of %zd bytes where %zu were expected: the other "
-                    "end is no raddle of this version",
-                    got, bytes);
+        *fd = -1;
+    }
+    return st;
 }
 
 rdl_status rdl_message_check_user(int socket)
@@ -146,6 +175,7 @@ rdl_status rdl_hello_check(const rdl_hello *hello)
 rdl_status rdl_answer_check(const rdl_answer *answer)
 {
     if (answer->magic != RDL_MAGIC || answer->status > RDL_BUG ||
+        answer->status == RDL_AGAIN ||
         memchr(answer->text, 0, sizeof answer->text) == NULL)
         return rdl_fail(RDL_FORMAT, "what answers at the rendezvous is no "
                                     "raddle of this version");

@@ -39,9 +39,9 @@ typedef struct rdl_answer {
 rdl_status rdl_message_send(int socket, const void *message, size_t bytes,
                             int fd);
 
-/* One whole message of just these bytes, before the deadline. *fd becomes the
- * descriptor that came along, or -1. RDL_PEER: the other end is closed.
- * RDL_FORMAT: another length. RDL_TIMEOUT. */
+/* One whole message of just these bytes, before the deadline. On success *fd is
+ * the descriptor that came along, or -1. RDL_PEER: the other end is closed.
+ * RDL_FORMAT: another length, or more than one descriptor. RDL_TIMEOUT. */
 rdl_status rdl_message_receive(int socket, void *message, size_t bytes, int *fd,
                                rdl_deadline deadline);
 

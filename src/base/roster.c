@@ -38,6 +38,13 @@ void rdl_roster_fini(rdl_roster *roster)
     rdl_free(roster->members);
 }
 
+/* The job cannot succeed any more: all who have joined are told. */
+static rdl_status fail_all(rdl_roster *roster, rdl_status status)
+{
+    rdl_arena_fail_start(&roster->arena, status, rdl_error_detail());
+    return status;
+}
+
 static rdl_status check_layout(const rdl_hello *hello)
 {
     if (hello->layout == rdl_layout_hash() &&
@@ -55,16 +62,13 @@ static rdl_status check_place(rdl_roster *roster, const rdl_hello *hello)
 {
     rdl_process *member;
 
-    if (hello->size != (uint32_t)roster->size) {
-        rdl_status st =
+    if (hello->size != (uint32_t)roster->size)
+        return fail_all(
+            roster,
             rdl_fail(RDL_MISMATCH,
                      "the world has %d ranks for who keeps the job and "
                      "%" PRIu32 " for rank %" PRIu32 " (process %" PRIu32 ")",
-                     roster->size, hello->size, hello->rank, hello->pid);
-
-        rdl_arena_fail_start(&roster->arena, st, rdl_error_detail());
-        return st;
-    }
+                     roster->size, hello->size, hello->rank, hello->pid));
     if (hello->rank >= (uint32_t)roster->size)
         return rdl_fail(RDL_INVALID, "rank %" PRIu32 " is outside 0..%d",
                         hello->rank, roster->size - 1);
@@ -79,8 +83,12 @@ static rdl_status check_place(rdl_roster *roster, const rdl_hello *hello)
 
 rdl_status rdl_roster_admit(rdl_roster *roster, const rdl_hello *hello)
 {
+    rdl_status st;
+
     RDL_TRY(rdl_hello_check(hello));
-    RDL_TRY(check_layout(hello));
+    st = check_layout(hello);
+    if (st != RDL_OK)
+        return fail_all(roster, st);
     RDL_TRY(check_place(roster, hello));
     roster->members[hello->rank] =
         (rdl_process){ .pid = hello->pid,
@@ -111,7 +119,7 @@ rdl_status rdl_roster_answer(rdl_roster *roster, const rdl_hello *hello,
     return st;
 }
 
-static bool has_joined(const rdl_arena *arena, int rank)
+bool rdl_arena_has_joined(const rdl_arena *arena, int rank)
 {
     /* Pairs with the release of who joined: its slice is filled. */
     return atomic_load_explicit(&rdl_arena_slice(arena, rank)->state,
@@ -123,7 +131,7 @@ rdl_status rdl_roster_check(const rdl_roster *roster)
     for (int rank = 0; rank < roster->size; rank++) {
         const rdl_process *member = &roster->members[rank];
 
-        if (member->pid != 0 && !has_joined(&roster->arena, rank) &&
+        if (member->pid != 0 && !rdl_arena_has_joined(&roster->arena, rank) &&
             rdl_process_liveness(&roster->self, member) == RDL_DEAD)
             return rdl_fail(RDL_PEER,
                             "rank %d (process %" PRIu32 ") is gone while the "
@@ -138,7 +146,7 @@ int rdl_arena_joined(const rdl_arena *arena)
     int n = 0;
 
     for (int rank = 0; rank < arena->size; rank++)
-        n += has_joined(arena, rank);
+        n += rdl_arena_has_joined(arena, rank);
     return n;
 }
 
@@ -148,7 +156,7 @@ void rdl_arena_missing(const rdl_arena *arena, char *buffer, size_t bytes)
     int missing[RDL_MAX_RANKS], n = 0;
 
     for (int rank = 0; rank < arena->size; rank++)
-        if (!has_joined(arena, rank))
+        if (!rdl_arena_has_joined(arena, rank))
             missing[n++] = rank;
     rdl_text_add(&text, "%d of %d joined, missing ", arena->size - n,
                  arena->size);

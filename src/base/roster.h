@@ -23,7 +23,7 @@ void rdl_roster_fini(rdl_roster *roster);
 
 /* Whether who says hello may join. On RDL_OK it is on the roster and gets the
  * arena; else the sentence says why not, and if the job cannot succeed any more
- * (sizes that differ) all who have joined are told. */
+ * (sizes or versions that differ) all who have joined are told. */
 rdl_status rdl_roster_admit(rdl_roster *roster, const rdl_hello *hello);
 
 /* Admits or not, and answers on socket. Only a failure to answer is a failure. */
@@ -35,6 +35,8 @@ rdl_status rdl_roster_refuse(int socket, rdl_status status);
 
 /* Whether all who were admitted and have not joined still run. RDL_PEER. */
 rdl_status rdl_roster_check(const rdl_roster *roster);
+
+bool rdl_arena_has_joined(const rdl_arena *arena, int rank);
 
 /* How many slices are joined (or were). */
 int rdl_arena_joined(const rdl_arena *arena);

@@ -241,8 +241,8 @@ static rdl_status take_slot(rdl_shelf *shelf, rdl_key key, uint64_t name,
     uint32_t at = put_text(shelf, list, list_bytes);
     rdl_status st;
 
-    if (at == 0)
-        return rdl_fail(RDL_NO_MEMORY,
+    if (at == 0) /* a sweep gives texts back as it gives slots */
+        return rdl_fail(RDL_AGAIN,
                         "no room for a rank list of %zu bytes in the arena",
                         list_bytes);
     st = take_index(shelf, &out->index);

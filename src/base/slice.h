@@ -50,7 +50,8 @@ typedef struct rdl_slot_ref {
 } rdl_slot_ref;
 
 /* A free slot, filled with key, name and the text of the list, and named in the
- * table. RDL_AGAIN: none is free. RDL_NO_MEMORY: no room for it in the arena. */
+ * table. RDL_AGAIN: none is free, or no room for the list. RDL_NO_MEMORY: the arena
+ * cannot grow. */
 rdl_status rdl_shelf_take_slot(rdl_shelf *shelf, rdl_key key, uint64_t name,
                                const void *list, size_t list_bytes,
                                rdl_slot_ref *out);

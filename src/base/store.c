@@ -57,15 +57,22 @@ static rdl_status ask(int socket, const rdl_place *place, rdl_deadline deadline,
     return RDL_OK;
 }
 
+static bool socket_option_is(int fd, int option, int expected)
+{
+    int value = -1;
+    socklen_t length = sizeof value;
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &length) == 0 &&
+           value == expected;
+}
+
 static rdl_status ask_launcher(const rdl_place *place, rdl_deadline deadline,
                                int *fd)
 {
-    int domain = 0;
-    socklen_t length = sizeof domain;
     rdl_status st;
 
-    if (getsockopt(place->fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 ||
-        domain != AF_UNIX)
+    if (!socket_option_is(place->fd, SO_DOMAIN, AF_UNIX) ||
+        !socket_option_is(place->fd, SO_TYPE, SOCK_SEQPACKET))
         return rdl_fail(RDL_INVALID,
                         "RADDLE_FD=%d is not the launcher's socket; was it "
                         "closed before the program started?",
@@ -208,6 +215,10 @@ rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
 
 /* --- keeping --------------------------------------------------------------- */
 
+/* A rank says hello at once. Who does not is a stranger, or a rank that was not
+ * let run: it finds the socket closed, and comes again. */
+#define HELLO_MS 100
+
 static void answer_one(rdl_store *store, int socket)
 {
     rdl_hello hello;
@@ -216,12 +227,12 @@ static void answer_one(rdl_store *store, int socket)
 
     if (st == RDL_OK)
         st = rdl_message_receive(socket, &hello, sizeof hello, &fd,
-                                 rdl_deadline_after_ms(1000));
+                                 rdl_deadline_after_ms(HELLO_MS));
     if (fd >= 0)
         close(fd);
     if (st == RDL_OK)
         st = rdl_roster_answer(&store->roster, &hello, socket);
-    else
+    else if (st != RDL_TIMEOUT)
         st = rdl_roster_refuse(socket, st);
     (void)st; /* who does not take our answer is not there any more */
 }

@@ -3,6 +3,7 @@
 #include <raddle/collective.h>
 
 #include "comm/run.h"
+#include "comm/trace.h"
 #include "comm/world.h"
 
 #include <inttypes.h>
@@ -172,6 +173,9 @@ static rdl_status run_on(rdl_lane *lane, const call *c, const rdl_call *options)
     if (options != NULL && options->timeout_ms > 0)
         timeout_ms = options->timeout_ms;
     RDL_TRY(rdl_lane_state(lane));
+    if (__builtin_expect(lane->world->trace != NULL, 0))
+        rdl_trace_call(lane->world->trace, lane, name, c->dtype, c->count,
+                       options != NULL ? options->caller : NULL);
     st = lane->comm->size == 1 ? run_alone(c, block)
                                : run_together(lane, c, block, timeout_ms);
     if (st == RDL_OK)

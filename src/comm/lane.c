@@ -305,7 +305,7 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
                  (double)limit->timeout_ms / 1000);
     rdl_text_add_these_ranks(&text, missing, n);
     if (lane->peers[peer].slot == NULL) {
-        rdl_text_add(&text, "; rank %d has not opened this group",
+        rdl_text_add(&text, "; rank %d has made no call on it",
                      lane->comm->ranks[peer]);
         add_namesakes(lane, &lane->peers[peer], &text);
     }

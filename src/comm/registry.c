@@ -261,7 +261,8 @@ static rdl_status take_slot(rdl_world *world, rdl_lane *lane)
     if (st == RDL_AGAIN)
         return rdl_fail(RDL_NO_MEMORY,
                         "this rank has %" PRIu32 " groups in use, which is its "
-                        "limit: close some, or raise rdl_host_options.groups",
+                        "limit (or that of their lists): close some, or raise "
+                        "rdl_host_options.groups",
                         world->n_slots);
     return st;
 }

@@ -124,6 +124,15 @@ static bool all_made_this_call(const rdl_run *run)
     return true;
 }
 
+/* Whether the offer lies in staging: a member that writes nonsense must not make
+ * us read elsewhere. */
+static bool makes_sense(const offer *o)
+{
+    return o->bytes == 0 ||
+           (o->bytes <= RDL_STAGING_MOST && o->offset >= RDL_STAGING_AT &&
+            o->offset <= RDL_STAGING_AT + RDL_STAGING_MOST - o->bytes);
+}
+
 /* Reads the members' offers; the smallest counts. What was staged with another
  * window in mind is staged again: nobody reads it, as all see the same offers. */
 static void agree_on_window(rdl_run *run)
@@ -134,6 +143,8 @@ static void agree_on_window(rdl_run *run)
         offer theirs;
 
         memcpy(&theirs, rdl_lane_peer_payload(run->lane, i), sizeof theirs);
+        if (!makes_sense(&theirs))
+            theirs.bytes = 0;
         run->lane->peers[i].offered = theirs.offset;
         least = theirs.bytes < least ? theirs.bytes : least;
         most = theirs.bytes > most ? theirs.bytes : most;

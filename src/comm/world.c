@@ -90,8 +90,10 @@ static rdl_status check_member(const rdl_world *world, int rank, bool slow)
     if (atomic_load_explicit(&o->gone, memory_order_acquire) != 0)
         return rdl_fail(RDL_PEER, "rank %d is gone while the job starts: %s",
                         rank, o->text);
+    /* Looked at again after the death: it may have left in good order between. */
     if (slow && state == RDL_SLICE_JOINED &&
-        is_dead(world, slice->pid, slice->started, slice->pid_namespace))
+        is_dead(world, slice->pid, slice->started, slice->pid_namespace) &&
+        atomic_load_explicit(&slice->state, memory_order_acquire) == state)
         return rdl_fail(RDL_PEER,
                         "rank %d (process %" PRIu32 ") is gone while "
                         "the job starts",
@@ -99,18 +101,26 @@ static rdl_status check_member(const rdl_world *world, int rank, bool slow)
     return RDL_OK;
 }
 
-static rdl_status check_start(const rdl_world *world, bool slow)
+/* Whether the start may still succeed. Who was looked at before is looked at again
+ * now and then: with many ranks looking at all of them costs more than it tells. */
+static rdl_status check_start(const rdl_world *world, int first, int turn)
 {
     const rdl_header *h = world->mapping->arena.header;
     /* Pairs with the release in rdl_arena_fail_start. */
     uint32_t failed = atomic_load_explicit(&h->failed, memory_order_acquire);
+    int all = world->size <= 64 || turn % 16 == 15;
 
     if (failed != RDL_OK)
         return rdl_fail((rdl_status)failed, "%s", h->reason);
-    for (int rank = 0; rank < world->size; rank++)
-        RDL_TRY(check_member(world, rank, slow));
-    if (slow &&
-        is_dead(world, h->maker_pid, h->maker_started, h->maker_namespace))
+    for (int rank = all ? 0 : first; rank < world->size; rank++) {
+        /* Of the living one is asked each time; that reads a file. */
+        RDL_TRY(check_member(world, rank, rank == turn % world->size));
+        if (!all)
+            break;
+    }
+    if (turn % 32 == 31 &&
+        is_dead(world, h->maker_pid, h->maker_started, h->maker_namespace) &&
+        rdl_arena_joined(&world->mapping->arena) < world->size)
         return rdl_fail(RDL_PEER,
                         "process %" PRIu32 ", which kept the job, is "
                         "gone while it starts",
@@ -122,25 +132,28 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
                                const rdl_place *place, rdl_deadline deadline)
 {
     const rdl_arena *arena = &world->mapping->arena;
+    rdl_time nap = 5 * MS + world->size * (MS / 20);
+    int first = 0; /* all before it have joined */
 
     for (int turn = 0;; turn++) {
-        bool slow = turn % 32 == 31;
         char missing[RDL_SENTENCE / 2];
-        rdl_status st = check_start(world, slow);
+        rdl_status st = check_start(world, first, turn);
 
-        if (st == RDL_OK && slow)
+        if (st == RDL_OK && turn % 32 == 31)
             st = rdl_store_check(store);
         /* Looked at after the deaths: once all have joined, a process may end. A
          * rank that gave up counts as joined, and ends the start for all. */
-        if (rdl_arena_joined(arena) == world->size)
-            return check_start(world, false);
+        while (first < world->size && rdl_arena_has_joined(arena, first))
+            first++;
+        if (first == world->size)
+            return check_start(world, 0, 15);
         RDL_TRY(st);
         if (rdl_deadline_passed(deadline)) {
             rdl_arena_missing(arena, missing, sizeof missing);
             return rdl_fail(RDL_TIMEOUT, "%s after %.3g s", missing,
                             (double)place->start_timeout_ms / 1000);
         }
-        rdl_store_serve(store, turn < 20 ? MS / 2 : 5 * MS);
+        rdl_store_serve(store, turn < 20 ? MS / 2 : nap);
     }
 }
 
@@ -230,7 +243,10 @@ static void leave(rdl_world *world)
 {
     if (world->mapping == NULL)
         return;
-    set_state(world, RDL_SLICE_LEFT);
+    /* Who gave up has said why, and that is what the others should read. */
+    if (atomic_load_explicit(&world->shelf.slice->state,
+                             memory_order_relaxed) != RDL_SLICE_FAILED)
+        set_state(world, RDL_SLICE_LEFT);
     rdl_shelf_fini(&world->shelf);
     rdl_host_unmap(world->host, world->mapping);
 }

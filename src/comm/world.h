@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <raddle/group.h>
+#include <raddle/trace.h>
 #include <raddle/world.h>
 
 #define RDL_LANES_IN_CHUNK 64
@@ -31,6 +32,7 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
+    const rdl_trace *trace; /* NULL: nobody looks */
 
     pthread_mutex_t lock; /* protects what follows; taken after a drive lock */
     rdl_map comms;        /* key -> rdl_comm * */

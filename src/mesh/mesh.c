@@ -295,7 +295,7 @@ rdl_status rdl_mesh_size(const rdl_mesh *mesh, const char *axis, int *size)
 rdl_status rdl_mesh_coordinate(const rdl_mesh *mesh, const char *axis,
                                int *coordinate)
 {
-    axis_set set;
+    axis_set set = 0; /* for the analyser's sake */
     int place = 0;
 
     RDL_TRY(find_axes(mesh, axis, &set));

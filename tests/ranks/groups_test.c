@@ -329,3 +329,29 @@ RDL_TEST(wrong_lists_and_foreign_handles_are_refused)
 {
     both(2, open_badly, NULL);
 }
+
+static void abort_then_close(int rank, int size, void *arg)
+{
+    rdl_world_options options = { .rank = rank, .size = size, .job = arg };
+    rdl_world *world;
+
+    CHECK_OK(rdl_world_open(&options, &world));
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL)); /* the start is over for all */
+    if (rank == 1) {
+        rdl_world_abort(world, "the disk is full");
+    } else {
+        usleep(100000); /* until rank 1 has closed as well */
+        CHECK_STATUS(rdl_barrier(world, RDL_WORLD, NULL), RDL_PEER);
+        CHECK_HAS(rdl_error_detail(), "rank 1 gave up: the disk is full");
+    }
+    CHECK_OK(rdl_world_close(world));
+}
+
+RDL_TEST(the_reason_of_an_abort_outlives_the_close)
+{
+    char job[64];
+
+    snprintf(job, sizeof job, "abort-%d", (int)getpid());
+    rdl_test_threads(3, abort_then_close, job);
+    rdl_test_processes(3, abort_then_close, job);
+}
