@@ -130,29 +130,35 @@ static rdl_status open_library(llama_blas *blas, llama_error *error)
                       "RADDLE_BLAS to a library that has sgemm_");
 }
 
+/* The first words of text. */
+static int words_length(const char *text, int words)
+{
+    const char *at = text;
+
+    for (; words > 0 && *at != 0; words--)
+        at += strcspn(at, " ") + (words > 1 && at[strcspn(at, " ")] != 0);
+    return (int)(at - text);
+}
+
 /* The file it came from, and what OpenBLAS says of itself. */
 static void name_it(llama_blas *blas)
 {
     char *(*core)(void), *(*config)(void);
-    void *symbol = dlsym(blas->library, "sgemm_");
-    Dl_info info;
+    Dl_info info = { .dli_fname = NULL };
+    size_t length;
 
     find(blas->library, "openblas_get_corename", &core, sizeof core);
     find(blas->library, "openblas_get_config", &config, sizeof config);
+    (void)dladdr(dlsym(blas->library, "sgemm_"), &info);
     snprintf(blas->name, sizeof blas->name, "%s",
-             dladdr(symbol, &info) != 0 && info.dli_fname != NULL ? info.dli_fname
-                                                                  : "a BLAS");
-    if (core != NULL && config != NULL) {
-        size_t length = strlen(blas->name);
-
-        snprintf(blas->name + length, sizeof blas->name - length, " (%s, %.*s)",
-                 core(),
-                 (int)strcspn(config() + strcspn(config(), " ") + 1, " ") +
-                     (int)strcspn(config(), " ") + 1,
-                 config());
-        blas->one_at_a_time = strstr(config(), "SINGLE_THREADED") != NULL &&
-                              strstr(config(), "USE_LOCKING") == NULL;
-    }
+             info.dli_fname != NULL ? info.dli_fname : "the BLAS");
+    if (core == NULL || config == NULL)
+        return;
+    length = strlen(blas->name);
+    snprintf(blas->name + length, sizeof blas->name - length, " (%.*s, %s)",
+             words_length(config(), 2), config(), core());
+    blas->one_at_a_time = strstr(config(), "SINGLE_THREADED") != NULL &&
+                          strstr(config(), "USE_LOCKING") == NULL;
 }
 
 static void use_one_thread(llama_blas *blas)
