@@ -21,7 +21,7 @@ cmp <(grep -F 'group=[0,1]' rank.0) <(grep -F 'group=[0,1]' rank.1) || fail "0 a
 cmp <(grep -F 'group=[2,3]' rank.2) <(grep -F 'group=[2,3]' rank.3) || fail "2 and 3"
 is "lines of ranks 0 and 3" "$(wc -l <rank.0)" "$(wc -l <rank.3)"
 
-has rank.0 "group=[0,1] lane=default caller=context.gather operation=all_gather dtype=float32 bytes=32768 stream=null"
+has rank.0 "group=[0,1] lane=default caller=context.gather operation=all_gather dtype=float32 bytes=65536 stream=null"
 has rank.0 "caller=fsdp.gather tok_embeddings.weight operation=all_gather dtype=float32 bytes=524288 "
 has rank.0 "caller=fsdp.reduce norm.weight operation=reduce_scatter "
 has rank.0 "caller=llama.norm operation=all_reduce dtype=float64 bytes=8 "

@@ -62,6 +62,6 @@ refused "syntax.toml, line 4" "the end of the file" -- --config syntax.toml
 refused "cannot read the settings in './none.toml'" -- --config ./none.toml
 
 # As one of several ranks, rank 0 says it alone.
-call run -n 3 -- "$raddle" train --data missing
+call run -n 2 -- "$raddle" train --data missing
 is status $status 2
 is "sentences" "$(grep -c "cannot read 'missing'" err)" 1
