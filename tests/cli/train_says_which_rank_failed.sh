@@ -23,7 +23,7 @@ end
 is status $status 137
 within 0 12000
 has err "raddle train: rank 2 failed first: killed by signal 9 (Killed)"
-has err "rank 2 is gone: killed by signal 9 (Killed)"
+has err "rank 2 is gone: " # how, it may not know yet
 nothing_is_left
 
 # Rank 0 says what all ranks know; nothing more is trained.
