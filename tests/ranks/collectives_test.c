@@ -92,6 +92,7 @@ static double combine(int size, size_t i, rdl_dtype dtype,
                       rdl_reduction reduction)
 {
     double x = held(value(0, i), dtype);
+    int64_t whole;
 
     for (int rank = 1; rank < size; rank++) {
         double y = held(value(rank, i), dtype);
@@ -107,7 +108,8 @@ static double combine(int size, size_t i, rdl_dtype dtype,
         return x;
     if (dtype == RDL_FLOAT32)
         return (double)((float)x / (float)size);
-    return dtype == RDL_FLOAT64 ? x / size : (double)((int64_t)x / size);
+    whole = (int64_t)x / size; /* toward zero */
+    return dtype == RDL_FLOAT64 ? x / size : (double)whole;
 }
 
 /* --- buffers: with a margin that must stay as it is ------------------------ */
