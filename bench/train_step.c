@@ -7,7 +7,7 @@
  * are run one after another on warm memory, each as often as a step wants it,
  * without those that are computed a second time to save memory; attention's are
  * those of its causal half. GFLOP/S is the BLAS's rate at 1,024 cubed. Times are
- * the least of several, taken in turns. */
+ * of the processor, the least of several, taken in turns. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "llama/model.h"
 
