@@ -87,13 +87,13 @@ class Llama:
         key = self.turned(heads_of("wk", self.kv_heads), turns)
         value = heads_of("wv", self.kv_heads)
         times = self.heads // self.kv_heads
-        key, value = (
-            y.repeat_interleave(times, dim=1).transpose(0, 1) for y in (key, value)
-        )
+        key, value = (y.repeat_interleave(times, dim=1) for y in (key, value))
         y = functional.scaled_dot_product_attention(
-            query.transpose(0, 1), key, value, attn_mask=mask, is_causal=mask is None
+            *(part.transpose(0, 1)[None] for part in (query, key, value)),
+            attn_mask=mask,
+            is_causal=mask is None,
         )
-        return self.linear(name + ".wo", y.transpose(0, 1).flatten(1))
+        return self.linear(name + ".wo", y[0].transpose(0, 1).flatten(1))
 
     def feed_forward(self, name, x):
         gate = functional.silu(self.linear(name + ".w1", x))
