@@ -1,13 +1,14 @@
 /* How fast one rank trains the debug model, and how much of that its matrix
  * products take: a tab-separated row for each length,
  *
- *     train_step LENGTH TOKENS SECONDS TOKENS/S PRODUCTS_SECONDS RATIO GFLOP/S
+ *     train_step LENGTH TOKENS SECONDS TOKENS/S PRODUCTS_SECONDS RATIO GFLOP/S RATE_RATIO
  *
  * RATIO is the time of the step's products alone over that of the step. Alone they
  * are run one after another on warm memory, each as often as a step wants it,
  * without those that are computed a second time to save memory; attention's are
- * those of its causal half. GFLOP/S is the BLAS's rate at 1,024 cubed. Times are
- * the least of several, taken in turns. */
+ * those of its causal half. GFLOP/S is the BLAS's rate at 1,024 cubed, and
+ * RATE_RATIO what RATIO would be if all products went at that rate. Times are of
+ * the processor, the least of several, taken in turns. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "llama/model.h"
 
@@ -106,6 +107,16 @@ static double time_products(const ground *g, const llama *m)
     return c->layers * (layer + heads) + head;
 }
 
+/* 6 for each parameter that multiplies, and the causal half of attention. */
+static double operations(const llama *m)
+{
+    const llama_config *c = &m->o.config;
+    double whole = (double)llama_flops_per_token(c, m->o.length);
+    double none = (double)llama_flops_per_token(c, 0);
+
+    return (none + (whole - none) / 2) * (double)(m->o.rows * m->o.length);
+}
+
 /* ---- Steps ---- */
 
 static void must(rdl_status st, const llama_error *error)
@@ -182,9 +193,9 @@ static void measure(rdl_world *world, const llama_blas *blas, size_t length,
                                         1024, 1024, 0));
     }
     tokens = (double)(rows * length);
-    printf("train_step\t%zu\t%.0f\t%.4f\t%.0f\t%.4f\t%.3f\t%.1f\n", length,
-           tokens, step, tokens / step, products, products / step,
-           2.147483648 / cube);
+    printf("train_step\t%zu\t%.0f\t%.4f\t%.0f\t%.4f\t%.3f\t%.1f\t%.3f\n",
+           length, tokens, step, tokens / step, products, products / step,
+           2.147483648 / cube, operations(m) * cube / 2147483648.0 / step);
     fflush(stdout);
     free(g.a);
     free((void *)(uintptr_t)data.tokens);

@@ -84,7 +84,7 @@ static rdl_status make_units(llama *m, llama_error *error)
 {
     rdl_parameter parameters[LLAMA_BLOCK_PARAMETERS];
 
-    m->units = calloc((size_t)m->o.config.layers + 2, sizeof *m->units);
+    m->units = calloc((size_t)m->o.config.layers + 2, sizeof(void *));
     if (m->units == NULL)
         return llama_fail(error, RDL_NO_MEMORY, "model: no memory for units");
     for (int i = 0; i <= llama_last_unit(m); i++) {

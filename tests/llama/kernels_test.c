@@ -2,7 +2,7 @@
  * double precision, at sizes that fill vectors and that do not. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "llama/kernels.h"
-#include "support/test.h"
+#include "support/model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ RDL_TEST(powers_of_e_are_the_same_bits_in_every_table)
     llama_kernels_at(0)->exponential(999, x, first);
     for (int i = 1; llama_kernels_at(i) != NULL; i++) {
         llama_kernels_at(i)->exponential(999, x, other);
-        CHECK(memcmp(first, other, sizeof first) == 0);
+        CHECK(rdl_test_same_bits(first, other, sizeof first));
     }
 }
 
@@ -97,7 +97,7 @@ static void check_norm(const llama_kernels *k, size_t n)
     memset(dw, 0, sizeof dw);
     k->norm(ROWS, n, x, w, 1e-5F, out, inverse);
     k->norm_again(ROWS, n, x, w, inverse, again);
-    CHECK(memcmp(out, again, ROWS * n * sizeof *out) == 0);
+    CHECK(rdl_test_same_bits(out, again, ROWS * n * sizeof *out));
     memset(again, 0, sizeof again);
     k->norm_backward(ROWS, n, x, w, inverse, d, again, dw);
     for (size_t row = 0; row < ROWS; row++) {
@@ -194,10 +194,10 @@ static void check_split(const llama_kernels *k, size_t n)
     k->split(ROWS, 3, n, x, 3 * n, planes, ROWS * n);
     for (size_t row = 0; row < ROWS; row++)
         for (size_t h = 0; h < 3; h++)
-            CHECK(memcmp(planes + (h * ROWS + row) * n, x + (row * 3 + h) * n,
-                         n * sizeof *x) == 0);
+            CHECK(rdl_test_same_bits(planes + (h * ROWS + row) * n,
+                                     x + (row * 3 + h) * n, n * sizeof *x));
     k->merge(ROWS, 3, n, planes, ROWS * n, y, 3 * n);
-    CHECK(memcmp(x, y, ROWS * 3 * n * sizeof *x) == 0);
+    CHECK(rdl_test_same_bits(x, y, ROWS * 3 * n * sizeof *x));
 }
 
 RDL_TEST(heads_part_and_come_together)

@@ -67,9 +67,10 @@ RDL_TEST(the_rate_never_leaves_its_range)
     for (size_t run = 0; run < sizeof runs / sizeof runs[0]; run++)
         for (int kind = 0; kind < 3 * 3; kind++) {
             llama_schedule s = llama_schedule_defaults(runs[run]);
+            int ratio = kind / 3 - 1;
 
             s.decay = (llama_decay)(kind % 3);
-            s.decay_ratio = kind / 3 - 1;
+            s.decay_ratio = ratio;
             s.min_factor = 0.1;
             for (int i = 0; i < runs[run]; i++) {
                 double rate = llama_learning_rate(&s, i);

@@ -3,6 +3,7 @@
 #include "support/model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* CHECK_OK, with the sentence that the model gave. */
 #define MUST(call)                                                             \
@@ -131,6 +132,11 @@ void rdl_test_model_read(rdl_test_model *m, int step)
 
         m->rows[i] = (llama_rows){ each, at, at + all, at + 2 * all };
     }
+}
+
+bool rdl_test_same_bits(const void *a, const void *b, size_t bytes)
+{
+    return memcmp(a, b, bytes) == 0;
 }
 
 llama_result rdl_test_model_step(rdl_test_model *m, int step)

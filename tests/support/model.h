@@ -47,6 +47,9 @@ llama_result rdl_test_model_step(rdl_test_model *model, int step);
 /* The loss of the rows that were read last. */
 double rdl_test_model_loss(rdl_test_model *model);
 
+/* Whether a and b, of the same type, hold the same bits. */
+bool rdl_test_same_bits(const void *a, const void *b, size_t bytes);
+
 /* Zero, forward and backward of the rows that were read last. */
 void rdl_test_model_gradients(rdl_test_model *model);
 
