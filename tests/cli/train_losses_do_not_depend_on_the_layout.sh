@@ -4,9 +4,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 source "${0%/*}/../support/train.sh"
 
+make_tokens tokens.bin
+small=(--model llama3-tiny --data tokens.bin --seq 64 --tokens 256 --seed 42)
+
 losses()
 {
-    works --steps 2 --json "$@"
+    works --steps 3 --json "$@"
     loss=$(values loss)
     norm=$(values grad_norm)
 }

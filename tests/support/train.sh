@@ -19,6 +19,18 @@ works()
     nothing_is_left
 }
 
+# make_tokens FILE: 4,096 tokens of 16 bits, 0 to 63, for the model that is small
+# enough to be made and trained in no time.
+make_tokens()
+{
+    local i
+
+    for ((i = 0; i < 4096; i++)); do
+        printf '\\x%02x\\x00' $((((i * i + i / 7) ^ (i >> 3)) & 63))
+    done >escapes
+    printf '%b' "$(<escapes)" >"$1"
+}
+
 # values NAME: of the objects in out, one a line.
 values()
 {
