@@ -10,8 +10,9 @@
 
 typedef struct command {
     const char *name;
-    const char *summary; /* the rest of its line in `raddle --help` */
-    const char *help;    /* what `raddle NAME --help` prints */
+    const char *summary;    /* the rest of its line in `raddle --help` */
+    const char *help;       /* what `raddle NAME --help` prints, */
+    int (*show_help)(void); /* or, if it is made from a table, what prints it */
     /* argv[0] is the name; returns the exit status. */
     int (*run)(const struct command *self, int argc, char **argv);
 } command;

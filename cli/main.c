@@ -3,6 +3,7 @@
 #include "command.h"
 #include "nearest.h"
 #include "say.h"
+#include "train/train.h"
 
 #include <errno.h>
 #include <raddle/version.h>
@@ -24,9 +25,11 @@ static const char help_help[] =
 
 static const command commands[] = {
     { "run", "start the ranks of a program and explain the first failure",
-      run_help, run_command },
-    { "version", "print the version", version_help, version_command },
-    { "help", "explain a command", help_help, help_command },
+      run_help, NULL, run_command },
+    { "train", "train a small Llama, context parallel and sharded", NULL,
+      train_show_help, train_command },
+    { "version", "print the version", version_help, NULL, version_command },
+    { "help", "explain a command", help_help, NULL, help_command },
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
@@ -42,6 +45,8 @@ static int finish_output(void)
 
 int command_show_help(const command *self)
 {
+    if (self->show_help != NULL)
+        return self->show_help();
     fputs(self->help, stdout);
     return finish_output();
 }

@@ -122,6 +122,8 @@ static rdl_status issue(rdl_batch *b, const rdl_call *call)
     if (call->stream != NULL)
         RDL_TRY(rdl_stream_check(call->stream, b->world));
     RDL_TRY(rdl_task_make(b->world, call->work != NULL, &task));
+    for (int i = 0; call->stream != NULL && i < b->count; i++)
+        b->ops[i].stream = call->stream->name;
     rdl_task_take_ops(task, b->ops, b->count, b->statuses, b->sentences);
     return rdl_task_issue(task, call);
 }

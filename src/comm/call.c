@@ -359,6 +359,8 @@ static rdl_status issue(const plan_of_call *p, const rdl_call *options)
         rdl_task_drop(task);
         return st;
     }
+    if (options->stream != NULL)
+        task->own.stream = options->stream->name;
     if (world->unfenced && options->stream != NULL)
         rdl_op_unfence(&task->own);
     st = rdl_task_issue(task, options);

@@ -60,6 +60,7 @@ rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
         .operation = rdl_operation_name(arguments->operation),
     };
     op->caller = caller;
+    op->stream = "null";
     op->unfenced = op->begun = op->running = op->tabled = false;
     op->room = NULL;
     op->table = NULL;
@@ -265,7 +266,7 @@ static void trace(const rdl_op *op)
     if (a->operation == RDL_OP_SEND_RECV)
         name = op->lane->comm->me == 0 ? "send" : "receive";
     rdl_trace_call(op->lane->world->trace, op->lane, name, a->dtype,
-                   traced_count(op), op->caller);
+                   traced_count(op), op->caller, op->stream);
 }
 
 static rdl_status begin(rdl_op *op)

@@ -34,6 +34,7 @@ typedef struct rdl_op {
     size_t bytes; /* that a group of one copies */
     rdl_limit limit;
     const char *caller;
+    const char *stream; /* its name, for the trace */
     bool unfenced;
     bool begun;   /* counted, traced, its first run under way */
     bool running; /* run holds a lease */

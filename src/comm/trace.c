@@ -8,7 +8,7 @@
 
 void rdl_trace_call(const rdl_trace *trace, const rdl_lane *lane,
                     const char *operation, rdl_dtype dtype, size_t count,
-                    const char *caller)
+                    const char *caller, const char *stream)
 {
     char ranks[RDL_LANE_TEXT];
     rdl_text text = { ranks, sizeof ranks };
@@ -21,7 +21,7 @@ void rdl_trace_call(const rdl_trace *trace, const rdl_lane *lane,
         .dtype = rdl_dtype_name(dtype),
         .count = count,
         .bytes = count * rdl_dtype_bytes(dtype),
-        .stream = "null",
+        .stream = stream,
     };
 
     rdl_text_add(&text, "[");

@@ -127,8 +127,8 @@ rdl_status rdl_context_gather(rdl_world *world, rdl_group group,
     sequence s;
 
     RDL_TRY(describe(world, group, length, columns, &s));
-    RDL_TRY(
-        rdl_all_gather(world, group, local, whole, s.part, RDL_FLOAT32, NULL));
+    RDL_TRY(rdl_all_gather(world, group, local, whole, s.part, RDL_FLOAT32,
+                           &(rdl_call){ .caller = "context.gather" }));
     if (s.size == 1)
         return RDL_OK;
     for (size_t at = 0; at < s.chunk; at += STRIP)
@@ -158,7 +158,7 @@ static rdl_status scatter_in_order(rdl_world *world, rdl_group group,
                whole + chunk_at(place, s->size) * s->chunk,
                s->chunk * sizeof *whole);
     st = rdl_reduce_scatter(world, group, ranks, local, s->part, RDL_FLOAT32,
-                            RDL_SUM, NULL);
+                            RDL_SUM, &(rdl_call){ .caller = "context.scatter" });
     rdl_free(ranks);
     return st;
 }
@@ -177,6 +177,7 @@ rdl_status rdl_context_scatter(rdl_world *world, rdl_group group,
                         length, columns);
     if (s.size == 1)
         return rdl_reduce_scatter(world, group, whole, local, s.part,
-                                  RDL_FLOAT32, RDL_SUM, NULL);
+                                  RDL_FLOAT32, RDL_SUM,
+                                  &(rdl_call){ .caller = "context.scatter" });
     return scatter_in_order(world, group, whole, local, &s);
 }

@@ -7,6 +7,7 @@
 #include "parallel/blocks.h"
 
 #include <raddle/collective.h>
+#include <stdio.h>
 #include <string.h>
 
 struct rdl_fsdp {
@@ -115,7 +116,7 @@ static rdl_status find_least(const rdl_fsdp *unit, rdl_group group, int size,
     if (size == 1)
         return RDL_OK;
     return rdl_all_reduce(unit->world, group, words, words, 2, RDL_INT64,
-                          RDL_MIN, NULL);
+                          RDL_MIN, &(rdl_call){ .caller = "fsdp.create" });
 }
 
 /* Whether all ranks mean the same unit; blocks of equal size alone do not say so.
@@ -288,16 +289,32 @@ static void give_blocks(const rdl_fsdp *unit, float *blocks)
         rdl_pool_give(unit->pool, blocks);
 }
 
+/* "fsdp.gather layers.0.attention.wq.weight": what, of which unit, for traces. */
+typedef struct label {
+    char text[160];
+} label;
+
+static label label_of(const rdl_fsdp *unit, const char *what)
+{
+    label l;
+
+    snprintf(l.text, sizeof l.text, "fsdp.%s %s", what,
+             unit->blocks.parts[0].name);
+    return l;
+}
+
 static rdl_status gather_into(const rdl_fsdp *unit, float *full)
 {
     float *blocks = take_blocks(unit, full);
+    label l = label_of(unit, "gather");
     rdl_status st;
 
     if (blocks == NULL)
         return no_memory(unit, "the shards on their way",
                          rdl_blocks_floats(&unit->blocks));
     st = rdl_all_gather(unit->world, unit->shard, unit->values, blocks,
-                        unit->blocks.block, RDL_FLOAT32, NULL);
+                        unit->blocks.block, RDL_FLOAT32,
+                        &(rdl_call){ .caller = l.text });
     if (st == RDL_OK && !unit->blocks.direct)
         rdl_blocks_unpack(&unit->blocks, blocks, full);
     give_blocks(unit, blocks);
@@ -375,13 +392,15 @@ static void add(float *to, const float *from, size_t count)
 static rdl_status sum_up(const rdl_fsdp *unit, float *blocks, float *mine)
 {
     size_t block = unit->blocks.block;
+    label l = label_of(unit, "reduce");
+    rdl_call call = { .caller = l.text };
 
     if (unit->size > 1)
         RDL_TRY(rdl_reduce_scatter(unit->world, unit->shard, blocks, mine,
-                                   block, RDL_FLOAT32, RDL_SUM, NULL));
+                                   block, RDL_FLOAT32, RDL_SUM, &call));
     if (unit->replicas > 1)
         RDL_TRY(rdl_all_reduce(unit->world, unit->replicate, mine, mine, block,
-                               RDL_FLOAT32, RDL_SUM, NULL));
+                               RDL_FLOAT32, RDL_SUM, &call));
     return RDL_OK;
 }
 
