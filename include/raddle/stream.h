@@ -10,8 +10,9 @@
  * later work is passed over (a collective that is passed over ends its group, so
  * that no other rank waits for it), and query, synchronize and destroy report it.
  * Threads: any may enqueue; the order is that in which they enter.
- * Ownership: who creates a stream or an event destroys it, before the world is
- * closed. Arguments and buffers of enqueued work are borrowed until it has run. */
+ * Ownership: who creates a stream or an event destroys it. Closing the world waits
+ * for the streams' work and ends their threads; what is left of them answers
+ * RDL_INVALID, and is to be destroyed all the same. Arguments and buffers of enqueued work are borrowed until it has run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RADDLE_STREAM_H
 #define RADDLE_STREAM_H

@@ -51,24 +51,51 @@ rdl_status rdl_stream_create(rdl_world *world, const char *name,
         rdl_free(stream);
         return st;
     }
+    pthread_mutex_lock(&world->lock);
+    stream->next = world->streams;
+    world->streams = stream;
+    pthread_mutex_unlock(&world->lock);
     atomic_fetch_add_explicit(&world->n_streams, 1, memory_order_relaxed);
     *out = stream;
     return RDL_OK;
 }
 
+/* Off the world's list. Under its lock. */
+static void unlist(rdl_stream *stream)
+{
+    rdl_stream **link = &stream->world->streams;
+
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    atomic_fetch_sub_explicit(&stream->world->n_streams, 1,
+                              memory_order_relaxed);
+}
+
+/* Waits for the work and ends the thread. */
+static rdl_status end_thread(rdl_stream *stream)
+{
+    rdl_world *world = stream->world;
+
+    pthread_mutex_lock(&world->lock);
+    unlist(stream);
+    pthread_mutex_unlock(&world->lock);
+    return rdl_queue_destroy(stream->queue);
+}
+
 rdl_status rdl_stream_destroy(rdl_stream *stream)
 {
-    rdl_status st;
+    rdl_status st = RDL_OK;
 
     if (stream == NULL)
         return RDL_OK;
-    RDL_TRY(rdl_world_check(stream->world));
-    if (rdl_queue_is_mine(stream->queue))
-        return rdl_fail(RDL_STATE, "stream '%s' cannot destroy itself",
-                        stream->name);
-    st = rdl_queue_destroy(stream->queue);
-    atomic_fetch_sub_explicit(&stream->world->n_streams, 1,
-                              memory_order_relaxed);
+    if (stream->world != NULL) {
+        RDL_TRY(rdl_world_check(stream->world));
+        if (rdl_queue_is_mine(stream->queue))
+            return rdl_fail(RDL_STATE, "stream '%s' cannot destroy itself",
+                            stream->name);
+        st = end_thread(stream);
+    }
     rdl_free(stream->name);
     rdl_free(stream);
     return st;
@@ -79,6 +106,9 @@ static rdl_status check(const rdl_stream *stream)
     if (stream == NULL)
         return rdl_fail(RDL_INVALID,
                         "the stream is NULL, which is this thread");
+    if (stream->world == NULL)
+        return rdl_fail(RDL_INVALID, "the world of stream '%s' was closed",
+                        stream->name);
     return rdl_world_check(stream->world);
 }
 
@@ -188,7 +218,8 @@ rdl_status rdl_stream_add_task(rdl_stream *stream, rdl_task *task)
 /* --- events ---------------------------------------------------------------- */
 
 struct rdl_event {
-    rdl_world *world;
+    rdl_world *world;     /* NULL: it was closed */
+    rdl_event *next;      /* of the world; under its lock */
     pthread_mutex_t lock; /* protects all below */
     pthread_cond_t changed;
     uint64_t recorded; /* how often it was recorded */
@@ -213,8 +244,23 @@ rdl_status rdl_event_create(rdl_world *world, rdl_event **out)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&event->changed, &attributes);
     pthread_condattr_destroy(&attributes);
+    pthread_mutex_lock(&world->lock);
+    event->next = world->events;
+    world->events = event;
+    pthread_mutex_unlock(&world->lock);
     *out = event;
     return RDL_OK;
+}
+
+static void unlist_event(rdl_event *event)
+{
+    rdl_event **link = &event->world->events;
+
+    pthread_mutex_lock(&event->world->lock);
+    while (*link != event)
+        link = &(*link)->next;
+    *link = event->next;
+    pthread_mutex_unlock(&event->world->lock);
 }
 
 rdl_status rdl_event_destroy(rdl_event *event)
@@ -223,7 +269,8 @@ rdl_status rdl_event_destroy(rdl_event *event)
 
     if (event == NULL)
         return RDL_OK;
-    RDL_TRY(rdl_world_check(event->world));
+    if (event->world != NULL)
+        RDL_TRY(rdl_world_check(event->world));
     pthread_mutex_lock(&event->lock);
     pending = event->pending;
     pthread_mutex_unlock(&event->lock);
@@ -232,6 +279,8 @@ rdl_status rdl_event_destroy(rdl_event *event)
                         "%d pieces of work of streams have yet to record the "
                         "event or to wait for it",
                         pending);
+    if (event->world != NULL)
+        unlist_event(event);
     pthread_cond_destroy(&event->changed);
     pthread_mutex_destroy(&event->lock);
     rdl_free(event);
@@ -328,6 +377,8 @@ static rdl_status check_event(const rdl_event *event, const rdl_stream *stream)
 {
     if (event == NULL)
         return rdl_fail(RDL_INVALID, "the event is NULL");
+    if (event->world == NULL)
+        return rdl_fail(RDL_INVALID, "the event's world was closed");
     RDL_TRY(rdl_world_check(event->world));
     return stream != NULL ? rdl_stream_check(stream, event->world) : RDL_OK;
 }
@@ -382,4 +433,24 @@ rdl_status rdl_event_query(rdl_event *event)
     over = event->reached >= event->recorded;
     pthread_mutex_unlock(&event->lock);
     return over ? RDL_OK : RDL_AGAIN;
+}
+
+/* --- the end of the world --------------------------------------------------- */
+
+rdl_status rdl_streams_close(rdl_world *world)
+{
+    rdl_status first = RDL_OK;
+
+    while (world->streams != NULL) {
+        rdl_stream *stream = world->streams;
+        rdl_status st = end_thread(stream);
+
+        stream->world = NULL;
+        stream->queue = NULL;
+        if (first == RDL_OK)
+            first = st;
+    }
+    for (rdl_event *event = world->events; event != NULL; event = event->next)
+        event->world = NULL;
+    return first;
 }

@@ -9,10 +9,16 @@
 #include <raddle/stream.h>
 
 struct rdl_stream {
-    rdl_world *world;
+    rdl_world *world; /* NULL: it was closed, and the queue with it */
     rdl_queue *queue;
     char *name;
+    rdl_stream *next; /* of the world; under its lock */
 };
+
+/* The world is about to close: its streams' work is waited for and their threads
+ * end; streams and events that are left are fit for being destroyed only. Returns
+ * the first failure of a stream's work. */
+rdl_status rdl_streams_close(rdl_world *world);
 
 /* RDL_OK if stream is one of world. */
 rdl_status rdl_stream_check(const rdl_stream *stream, const rdl_world *world);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/store.h"
 #include "base/topology.h"
+#include "comm/stream.h"
 
 #include <inttypes.h>
 #include <raddle/version.h>
@@ -372,9 +373,11 @@ rdl_status rdl_world_close(rdl_world *world)
         return RDL_OK;
     if (!rdl_fork_mark_holds(world->host->mark))
         return close_in_child(world);
+    st = rdl_streams_close(world);
     rdl_tasks_finish(world);
     rdl_helper_leave(world);
-    st = rdl_registry_unreported(world);
+    if (st == RDL_OK)
+        st = rdl_registry_unreported(world);
     leave(world);
     rdl_registry_fini(world);
     rdl_tasks_fini(&world->tasks);

@@ -49,6 +49,8 @@ struct rdl_world {
     uint32_t n_slots;
     uint32_t n_comms; /* of two ranks or more, this one among them */
     uint64_t n_openings;
+    rdl_stream *streams;
+    rdl_event *events;
 
     rdl_tasks tasks;
     rdl_world *next_in_host; /* under the host's `helping` */

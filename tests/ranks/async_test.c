@@ -737,3 +737,31 @@ RDL_TEST(misuse_of_streams_is_a_status_and_pending_work_is_waited_for)
 {
     both(1, misuse_streams, NULL);
 }
+
+static void leave_a_stream(int rank, int size, void *arg)
+{
+    rdl_world_options options = { .rank = rank, .size = size };
+    int log[] = { 0, 1 };
+    rdl_stream *stream;
+    rdl_event *event;
+    rdl_world *world;
+
+    (void)arg;
+    CHECK_OK(rdl_world_open(&options, &world));
+    CHECK_OK(rdl_stream_create(world, "left", &stream));
+    CHECK_OK(rdl_event_create(world, &event));
+    for (int i = 0; i < 20; i++)
+        CHECK_OK(rdl_stream_call(stream, append, log));
+    CHECK_OK(rdl_world_close(world));
+    CHECK_INT(log[1], 21); /* it was waited for */
+    CHECK_STATUS(rdl_stream_call(stream, append, log), RDL_INVALID);
+    CHECK_HAS(rdl_error_detail(), "world of stream 'left' was closed");
+    CHECK_STATUS(rdl_event_query(event), RDL_INVALID);
+    CHECK_OK(rdl_stream_destroy(stream));
+    CHECK_OK(rdl_event_destroy(event));
+}
+
+RDL_TEST(closing_the_world_waits_for_streams_and_they_can_be_destroyed_after)
+{
+    rdl_test_threads(1, leave_a_stream, NULL);
+}
