@@ -25,13 +25,14 @@ static const char help_help[] =
 static const command commands[] = {
     { "run", "start the ranks of a program and explain the first failure",
       run_help, run_command },
+    { "bench", "run a benchmark, or list them", bench_help, bench_command },
     { "version", "print the version", version_help, version_command },
     { "help", "explain a command", help_help, help_command },
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
-static int finish_output(void)
+int command_finish_output(void)
 {
     if (fflush(stdout) == 0)
         return 0;
@@ -43,7 +44,7 @@ static int finish_output(void)
 int command_show_help(const command *self)
 {
     fputs(self->help, stdout);
-    return finish_output();
+    return command_finish_output();
 }
 
 static int show_commands(void)
@@ -62,7 +63,7 @@ static int show_commands(void)
            "\n"
            "'raddle help COMMAND' explains one of them. Wrong usage ends with "
            "status 2.\n");
-    return finish_output();
+    return command_finish_output();
 }
 
 static const command *find_command(const char *name)
@@ -106,7 +107,7 @@ static int version_command(const command *self, int argc, char **argv)
         return STATUS_USAGE;
     }
     printf("raddle %s\n", rdl_version());
-    return finish_output();
+    return command_finish_output();
 }
 
 static int help_command(const command *self, int argc, char **argv)

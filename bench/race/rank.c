@@ -42,10 +42,13 @@ static uint64_t draw(uint64_t *state, uint64_t below)
     return (x ^ x >> 31) % below;
 }
 
-/* Some fit the lines of the protocol and some do not. */
-static size_t draw_count(uint64_t *state)
+/* Different in each call, so that no two can be taken for each other. Some fit the
+ * lines of the protocol and some do not. */
+static size_t draw_count(uint64_t *state, int call)
 {
-    return 1 + draw(state, draw(state, 3) == 0 ? 8 : 2000);
+    uint64_t blocks = draw(state, 3) == 0 ? 0 : draw(state, 60);
+
+    return (size_t)(blocks * RACE_CALLS) + (size_t)call + 1;
 }
 
 static int64_t element(int rank, int call, size_t i)
@@ -71,7 +74,7 @@ static bool make_turns(racer *r)
 
         t->stream = (int)draw(&common, (uint64_t)s->arm->streams);
         t->gathers = draw(&common, 2) == 0;
-        t->count = draw_count(&common);
+        t->count = draw_count(&common, c);
         if (s->arm->delays)
             t->delay.tv_nsec = (long)draw(&own, RACE_DELAY_US * 1000);
         in = t->gathers ? t->count : size * t->count;
