@@ -359,7 +359,11 @@ static rdl_status issue(const plan_of_call *p, const rdl_call *options)
         rdl_task_drop(task);
         return st;
     }
+#ifdef RDL_MUTANT_FENCE /* race tests must catch this build */
+    if (options->stream != NULL)
+#else
     if (world->unfenced && options->stream != NULL)
+#endif
         rdl_op_unfence(&task->own);
     st = rdl_task_issue(task, options);
     if (st != RDL_OK)
