@@ -69,8 +69,8 @@ static bool run_block(const bench *b, operation go, double *us)
 static bool go_on(const bench *b, double start, bool *more)
 {
     int32_t said = now_us() - start < ENOUGH_US;
-    rdl_status st = rdl_broadcast(b->world, RDL_WORLD, &said, 1, RDL_INT32, 0,
-                                  NULL);
+    rdl_status st =
+        rdl_broadcast(b->world, RDL_WORLD, &said, 1, RDL_INT32, 0, NULL);
 
     *more = said != 0;
     return st == RDL_OK;
@@ -103,10 +103,9 @@ static int run_rank(int rank, int size)
     bool good;
 
     snprintf(job, sizeof job, "small-%d-%d", (int)getppid(), size);
-    good = rdl_world_open(&(rdl_world_options){ .rank = rank,
-                                                .size = size,
-                                                .job = job },
-                          &b.world) == RDL_OK &&
+    good = rdl_world_open(
+               &(rdl_world_options){ .rank = rank, .size = size, .job = job },
+               &b.world) == RDL_OK &&
            run_row(&b, "all_reduce", 8, reduce) &&
            run_row(&b, "barrier", 0, barrier);
     if (!good)

@@ -261,6 +261,9 @@ static void check_nothing_is_held(rdl_world *world)
     pthread_mutex_lock(&world->shelf.lock);
     CHECK_INT(world->shelf.staging_busy, 0);
     pthread_mutex_unlock(&world->shelf.lock);
+    /* A dropped work has passed its turn on, and its driver is at its last steps. */
+    for (int i = 0; i < 5000 && atomic_load(&world->tasks.n_out) > 0; i++)
+        usleep(1000);
     CHECK_INT(atomic_load(&world->tasks.n_out), 0);
 }
 
