@@ -388,6 +388,9 @@ rdl_status rdl_event_record(rdl_event *event, rdl_stream *stream)
     uint64_t number;
 
     RDL_TRY(check_event(event, stream));
+#ifdef RDL_MUTANT_RECORD /* race tests must catch this build */
+    stream = NULL;
+#endif
     pthread_mutex_lock(&event->lock);
     number = ++event->recorded;
     pthread_mutex_unlock(&event->lock);

@@ -8,7 +8,6 @@
 #include <raddle/stream.h>
 #include <raddle/work.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -279,6 +278,31 @@ RDL_TEST(works_end_in_any_order_of_waiting_and_only_once)
 {
     for (int size = 1; size <= 4; size++)
         both(size, use_works, NULL);
+}
+
+/* The memory of an ended work is the next one's. */
+static void reuse_a_work(rdl_world *world, void *arg)
+{
+    int64_t mine = rdl_digit(rdl_world_rank(world)), sum = 0;
+    rdl_work first, later;
+    bool done = false;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, &(rdl_call){ .work = &first }));
+    CHECK_OK(rdl_work_wait(world, first, 0));
+    CHECK_OK(rdl_all_reduce(world, RDL_WORLD, &mine, &sum, 1, RDL_INT64,
+                            RDL_SUM, &(rdl_call){ .work = &later }));
+    CHECK_INT(later.index, first.index);
+    CHECK_STATUS(rdl_work_test(world, first, &done), RDL_INVALID);
+    CHECK_STATUS(rdl_work_wait(world, first, 0), RDL_INVALID);
+    CHECK_STATUS(rdl_work_revoke(world, first), RDL_INVALID);
+    CHECK_OK(rdl_work_wait(world, later, 0));
+    CHECK_INT(sum, all_digits(rdl_world_size(world)));
+}
+
+RDL_TEST(a_handle_never_means_a_later_work)
+{
+    both(2, reuse_a_work, NULL);
 }
 
 /* Nobody waits: the helper drives, and dropped handles cost nothing. */
@@ -577,90 +601,6 @@ RDL_TEST(a_batch_starts_together_whatever_the_order)
 {
     both(3, use_batches, NULL);
     both(4, use_batches, NULL);
-}
-
-/* --- random programs ------------------------------------------------------- */
-
-/* The same program on all ranks, up to their own luck in time: blocking calls,
- * works, streams, on up to six overlapping groups; the shuffled waits differ. */
-static void run_program(rdl_world *world, void *arg)
-{
-    enum { GROUPS = 6, STEPS = 120 };
-    int rank = rdl_world_rank(world), size = rdl_world_size(world);
-    unsigned common = *(unsigned *)arg, own = common * 31 + (unsigned)rank;
-    rdl_stream *streams[4];
-    rdl_group groups[GROUPS];
-    int64_t expected[GROUPS], mine = rdl_digit(rank), *sums;
-    rdl_work works[STEPS];
-    int pending[STEPS], n = 0, which[STEPS];
-
-    sums = calloc(STEPS, sizeof *sums);
-    CHECK(sums != NULL);
-    for (int s = 0; s < 4; s++)
-        CHECK_OK(rdl_stream_create(world, NULL, &streams[s]));
-    for (int g = 0; g < GROUPS; g++) {
-        int mask = 1 + rand_r(&common) % ((1 << size) - 1), list[8], k = 0;
-        char name[8];
-
-        expected[g] = 0;
-        for (int r = 0; r < size; r++)
-            if (mask >> r & 1) {
-                list[k++] = r;
-                expected[g] += rdl_digit(r);
-            }
-        snprintf(name, sizeof name, "g%d", g);
-        CHECK_OK(rdl_group_open(world, list, k, name, &groups[g]));
-        if (!(mask >> rank & 1))
-            expected[g] = -1;
-    }
-    for (int i = 0; i < STEPS; i++) {
-        int g = rand_r(&common) % GROUPS, how = rand_r(&common) % 8;
-        int s = rand_r(&common) % 4;
-        rdl_call call = { 0 };
-
-        which[i] = g;
-        if (expected[g] < 0)
-            continue;
-        if (rand_r(&own) % 4 == 0)
-            usleep((unsigned)rand_r(&own) % 200);
-        if (how < 5)
-            call.stream = streams[s];
-        else if (how < 7)
-            call.work = &works[i];
-        CHECK_OK(rdl_all_reduce(world, groups[g], &mine, &sums[i], 1, RDL_INT64,
-                                RDL_SUM, &call));
-        if (call.work != NULL)
-            pending[n++] = i;
-        if (rand_r(&own) % 3 == 0 && n > 0) {
-            int at = rand_r(&own) % n;
-
-            CHECK_OK(rdl_work_wait(world, works[pending[at]], 0));
-            pending[at] = pending[--n];
-        }
-    }
-    while (n-- > 0)
-        CHECK_OK(rdl_work_wait(world, works[pending[n]], 0));
-    for (int s = 0; s < 4; s++)
-        CHECK_OK(rdl_stream_destroy(streams[s]));
-    for (int i = 0; i < STEPS; i++)
-        if (expected[which[i]] >= 0)
-            CHECK_INT(sums[i], expected[which[i]]);
-    for (int g = 0; g < GROUPS; g++)
-        CHECK_OK(rdl_group_close(world, groups[g]));
-    free(sums);
-}
-
-RDL_TEST(random_programs_end_with_every_result_right)
-{
-    int rounds = rdl_test_soak() ? 2000 : 12;
-
-    for (unsigned seed = 1; seed <= (unsigned)rounds; seed++) {
-        rdl_test_job job = { .size = 2 + (int)(seed % 4),
-                             .staging_bytes = RDL_STAGING_LEAST,
-                             .processes = seed % 3 == 0 };
-
-        rdl_test_worlds(&job, run_program, &seed);
-    }
 }
 
 /* --- bad input ------------------------------------------------------------- */
