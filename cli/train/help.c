@@ -39,26 +39,28 @@ static const char below[] =
     "job\n"
     "with several ranks, that of the first one that failed.\n";
 
-/* Words of from, each line indented, none longer than COLUMNS. */
+/* Words of from behind first columns; lines are no longer than COLUMNS, and all
+ * but the first are indented. */
 static bool add_wrapped(text *t, const char *from, size_t first, size_t indent)
 {
     size_t column = first;
+    bool begins = true;
 
     for (;;) {
         size_t n = strcspn(from, " ");
+        bool fine = true;
 
-        if (column > indent && column + 1 + n > COLUMNS) {
-            if (!text_print(t, "\n%*s", (int)indent, ""))
-                return false;
+        if (!begins && column + 1 + n > COLUMNS) {
+            fine = text_print(t, "\n%*s", (int)indent, "");
             column = indent;
-        } else if (column > indent) {
-            if (!text_add(t, " ", 1))
-                return false;
+        } else if (!begins) {
+            fine = text_add(t, " ", 1);
             column++;
         }
-        if (!text_add(t, from, n))
+        if (!fine || !text_add(t, from, n))
             return false;
         column += n;
+        begins = false;
         if (from[n] == '\0')
             return text_add(t, "\n", 1);
         from += n + 1;
@@ -112,7 +114,7 @@ static bool print_one(FILE *to, const flag *f, bool page)
         add_names(&words, f, "`");
         text_print(&words, ": ");
         add_help(&words, f);
-        fine = words.data != NULL && add_wrapped(&out, words.data, 0, 0);
+        fine = words.data != NULL && add_wrapped(&out, words.data, 0, 2);
     } else {
         text_print(&out, "  ");
         add_names(&out, f, "");

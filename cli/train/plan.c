@@ -154,7 +154,7 @@ static bool size_step(train_plan *p, const train_options *o, int64_t *tokens,
 
     p->accumulate = o->accumulate > 0 ? o->accumulate : 1;
     *tokens = o->tokens > 0 ? o->tokens : 2 * p->length;
-    if (o->microbatch < 0)
+    if (o->microbatch < 1 || p->dp < 1)
         return true;
     unit = o->microbatch * p->dp;
     if (o->tokens <= 0)

@@ -159,7 +159,7 @@ bool corpus_read_row(corpus *c, int64_t number, int64_t length, int32_t *tokens,
                      int32_t *labels, int32_t *positions, trouble *t)
 {
     int64_t rows = c->tokens / length;
-    int32_t *ids = malloc((size_t)(length + 1) * sizeof *ids);
+    int32_t *ids = calloc((size_t)length + 1, sizeof *ids);
     row to = { tokens, labels, positions };
     bool fine;
 

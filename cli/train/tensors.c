@@ -91,6 +91,19 @@ static bool write_header(tensor_file *f, const tensor *tensors, size_t count,
     return fine;
 }
 
+static bool name_file(tensor_file *f, const char *folder, const char *name,
+                      trouble *t)
+{
+    if (asprintf(&f->path, "%s/%s", folder, name) < 0)
+        f->path = NULL;
+    if (asprintf(&f->partial, "%s/.%s.partial", folder, name) < 0)
+        f->partial = NULL;
+    if (f->path != NULL && f->partial != NULL)
+        return true;
+    trouble_memory(t);
+    return false;
+}
+
 /* Without a name, where the file system can do that: nothing is left then,
  * whatever happens. */
 static bool open_file(tensor_file *f, const char *folder, trouble *t)
@@ -112,15 +125,11 @@ bool tensor_file_create(const char *folder, const char *name,
     if (f == NULL)
         return trouble_memory(t);
     f->fd = -1;
-    if (asprintf(&f->path, "%s/%s", folder, name) < 0)
-        f->path = NULL;
-    if (asprintf(&f->partial, "%s/.%s.partial", folder, name) < 0)
-        f->partial = NULL;
-    if ((f->path != NULL && f->partial != NULL) || trouble_memory(t))
-        if (open_file(f, folder, t) && write_header(f, tensors, count, t)) {
-            *out = f;
-            return true;
-        }
+    if (name_file(f, folder, name, t) && open_file(f, folder, t) &&
+        write_header(f, tensors, count, t)) {
+        *out = f;
+        return true;
+    }
     tensor_file_drop(f);
     return false;
 }
@@ -181,7 +190,7 @@ void tensor_file_drop(tensor_file *f)
         return;
     if (f->fd >= 0)
         close(f->fd);
-    if (f->is_named)
+    if (f->is_named && f->partial != NULL)
         unlink(f->partial);
     free(f->path);
     free(f->partial);

@@ -209,13 +209,13 @@ static bool read_lines(toml_reader *r)
 /* Like strcmp, but a dot comes before all else, so that "a.b" follows "a". */
 static int compare_keys(const void *left, const void *right)
 {
-    const toml_entry *const *l = left, *const *r = right;
-    const char *a = (*l)->key, *b = (*r)->key;
+    const toml_entry *l = left, *r = right;
+    const char *a = l->key, *b = r->key;
 
     for (; *a == *b && *a != '\0'; a++)
         b++;
     if (*a == *b)
-        return (*l)->line - (*r)->line;
+        return l->line - r->line;
     if (*a == '.' || *b == '.')
         return *a == '.' ? (*b == '\0' ? 1 : -1) : (*a == '\0' ? -1 : 1);
     return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
@@ -243,15 +243,16 @@ static bool check_neighbours(toml_reader *r, const toml_entry *a,
 static bool check_keys(toml_reader *r)
 {
     size_t n = r->out->count;
-    const toml_entry **sorted = calloc(n + 1, sizeof *sorted);
-    bool fine = sorted != NULL || trouble_memory(r->t);
+    toml_entry *sorted = calloc(n + 1, sizeof *sorted);
+    bool fine = true;
 
-    for (size_t i = 0; fine && i < n; i++)
-        sorted[i] = &r->out->entries[i];
-    if (fine && n > 1)
-        qsort(sorted, n, sizeof *sorted, compare_keys);
+    if (sorted == NULL)
+        return trouble_memory(r->t);
+    if (n > 0)
+        memcpy(sorted, r->out->entries, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_keys);
     for (size_t i = 1; fine && i < n; i++)
-        fine = check_neighbours(r, sorted[i - 1], sorted[i]);
+        fine = check_neighbours(r, &sorted[i - 1], &sorted[i]);
     free(sorted);
     return fine;
 }

@@ -43,12 +43,19 @@ static int number_of(const char *name)
     return n >= 0 && n <= RDL_MAX_RANKS ? (int)n : 0;
 }
 
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && *value != '\0';
+}
+
 static place find_place(void)
 {
-    if (getenv("RADDLE_FD") != NULL)
+    if (is_set("RADDLE_FD"))
         return (place){ number_of("RADDLE_RANK"),
                         number_of("RADDLE_WORLD_SIZE") };
-    if (getenv("RANK") != NULL && getenv("WORLD_SIZE") != NULL)
+    if (is_set("RANK") && is_set("WORLD_SIZE"))
         return (place){ number_of("RANK"), number_of("WORLD_SIZE") };
     return (place){ .size = 0 };
 }

@@ -32,11 +32,21 @@
 extern "C" {
 #endif
 
-/* name, size in bytes, C type */
+/* name, its text, size in bytes, a C type of that size: for 16-bit floats and
+ * truths, of the bits. FLOAT16 is IEEE 754's binary16, BFLOAT16 the upper half of
+ * a float32. BOOL is a byte: 0 is false, all else true. */
 #define RDL_DTYPE_MAP(X)                                                       \
     X(UINT8, uint8, 1, uint8_t)                                                \
+    X(INT8, int8, 1, int8_t)                                                   \
+    X(UINT16, uint16, 2, uint16_t)                                             \
+    X(INT16, int16, 2, int16_t)                                                \
+    X(UINT32, uint32, 4, uint32_t)                                             \
     X(INT32, int32, 4, int32_t)                                                \
+    X(UINT64, uint64, 8, uint64_t)                                             \
     X(INT64, int64, 8, int64_t)                                                \
+    X(BOOL, bool, 1, uint8_t)                                                  \
+    X(FLOAT16, float16, 2, uint16_t)                                           \
+    X(BFLOAT16, bfloat16, 2, uint16_t)                                         \
     X(FLOAT32, float32, 4, float)                                              \
     X(FLOAT64, float64, 8, double)
 
@@ -46,10 +56,31 @@ typedef enum rdl_dtype {
 #undef X
 } rdl_dtype;
 
-/* SUM of integers wraps. MIN and MAX give NaN where any input is NaN (the first in
- * the group's order), and of -0.0 and +0.0 the first. AVG is the sum divided by the
- * number of ranks; of integers the exact sum divided, truncated toward zero. */
-#define RDL_REDUCTION_MAP(X) X(SUM, sum) X(MIN, min) X(MAX, max) X(AVG, avg)
+/* Integers: SUM and PRODUCT wrap. AVG is the exact sum divided by the number of
+ * ranks, truncated toward zero; the sum itself cannot overflow.
+ * Floating point: FLOAT32 and FLOAT64 are computed in their type. FLOAT16 and
+ * BFLOAT16 are computed in float32 and rounded once, at the end, to nearest, ties
+ * to even: in FLOAT16 60000 + 60000 - 60000 - 60000 is 0. AVG is the sum divided
+ * by the number of ranks. MIN and MAX give NaN where any input is NaN (the first in
+ * the group's order), and of -0.0 and +0.0 the first.
+ * PREMUL_SUM is the sum of factor * x, with the factor of rdl_call, of floating
+ * point only. The factor is rounded to float32, for FLOAT64 not at all, and each
+ * product is rounded before it is added: 0.1 * 1 + 0.1 * 2 is 0.30078125 in
+ * BFLOAT16 and 0.30004883 in FLOAT16.
+ * BOOL: SUM, MAX and BIT_OR are or, PRODUCT, MIN and BIT_AND are and, BIT_XOR is
+ * exclusive or; each byte of the result is 0 or 1.
+ * RDL_INVALID: AVG and PREMUL_SUM of BOOL, PREMUL_SUM of integers, BIT_AND, BIT_OR
+ * and BIT_XOR of floating point. */
+#define RDL_REDUCTION_MAP(X)                                                   \
+    X(SUM, sum)                                                                \
+    X(MIN, min)                                                                \
+    X(MAX, max)                                                                \
+    X(AVG, avg)                                                                \
+    X(PRODUCT, product)                                                        \
+    X(BIT_AND, bit_and)                                                        \
+    X(BIT_OR, bit_or)                                                          \
+    X(BIT_XOR, bit_xor)                                                        \
+    X(PREMUL_SUM, premul_sum)
 
 typedef enum rdl_reduction {
 #define X(name, text) RDL_##name,
@@ -64,6 +95,7 @@ RDL_API size_t rdl_dtype_bytes(rdl_dtype dtype);
  * pointer is all defaults. */
 typedef struct rdl_call {
     int64_t timeout_ms; /* 0: the world's timeout_ms */
+    double factor; /* of PREMUL_SUM: finite and not 0, equal on all ranks; else 0 */
     const char *caller; /* for raddle/trace.h: who makes the call, and for what */
 } rdl_call;
 

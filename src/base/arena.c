@@ -155,6 +155,13 @@ void rdl_arena_unmap(rdl_arena *arena)
     close(arena->fd);
 }
 
+rdl_status rdl_arena_reserve_state(const rdl_arena *arena, int rank)
+{
+    size_t at = RDL_HEADER_BYTES + (size_t)rank * RDL_SLICE_BYTES;
+
+    return rdl_os_reserve(arena->fd, at, RDL_PAGE);
+}
+
 static void ring_all(rdl_arena *arena)
 {
     for (int rank = 0; rank < arena->size; rank++)

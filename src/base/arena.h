@@ -33,6 +33,9 @@ static inline rdl_slice *rdl_arena_slice(const rdl_arena *arena, int rank)
                                  (size_t)rank * RDL_SLICE_BYTES);
 }
 
+/* The page of rank's slice on which it says how it fares. */
+rdl_status rdl_arena_reserve_state(const rdl_arena *arena, int rank);
+
 /* Writes down why the start failed, once; the first cause stays. */
 void rdl_arena_fail_start(rdl_arena *arena, rdl_status status,
                           const char *reason);

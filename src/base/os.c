@@ -135,20 +135,24 @@ bool rdl_fork_mark_holds(const rdl_fork_mark *mark)
 /* --- processes ------------------------------------------------------------- */
 
 /* State letter and start time of a process: the 3rd and 22nd field of its stat
- * (proc(5)); the 2nd is a name that may hold anything, so count from its end. */
+ * (proc(5)); the 2nd is a name that may hold anything, so count from its end.
+ * Where it answers false, errno is ENOENT or ESRCH if there is no such process;
+ * anything else says nothing about it (EMFILE: we can open no file now). */
 static bool read_stat(uint32_t pid, char *state, uint64_t *started)
 {
     char path[32], text[1024];
     const char *at;
     ssize_t got;
-    int fd;
+    int fd, error;
 
     snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     got = read(fd, text, sizeof text - 1);
+    error = got < 0 ? errno : 0;
     close(fd);
+    errno = error;
     if (got <= 0)
         return false;
     text[got] = 0;
@@ -187,7 +191,7 @@ rdl_liveness rdl_process_liveness(const rdl_process *self,
     if (other->pid == self->pid)
         return RDL_ALIVE;
     if (!read_stat(other->pid, &state, &started))
-        return RDL_DEAD;
+        return errno == ENOENT || errno == ESRCH ? RDL_DEAD : RDL_UNKNOWN;
     return started == other->started && state != 'Z' && state != 'X' ? RDL_ALIVE
                                                                      : RDL_DEAD;
 }

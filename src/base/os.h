@@ -51,7 +51,7 @@ rdl_status rdl_process_self(rdl_process *out);
 typedef enum rdl_liveness {
     RDL_ALIVE,
     RDL_DEAD,
-    RDL_UNKNOWN /* another pid namespace, or no /proc */
+    RDL_UNKNOWN /* another pid namespace, no /proc, or no descriptor left */
 } rdl_liveness;
 
 /* Whether that very process still runs; a zombie is dead. self: the asker. */

@@ -237,21 +237,30 @@ static void answer_one(rdl_store *store, int socket)
     (void)st; /* who does not take our answer is not there any more */
 }
 
-void rdl_store_serve(rdl_store *store, rdl_time most)
+static int take_connection(const rdl_store *store)
+{
+    return rdl_fault_os() ? -1
+                          : accept4(store->listener, NULL, NULL, SOCK_CLOEXEC);
+}
+
+rdl_status rdl_store_serve(rdl_store *store, rdl_time most)
 {
     struct pollfd p = { .fd = store->listener, .events = POLLIN };
     int socket;
 
     if (store->listener < 0) {
         rdl_sleep(most);
-        return;
+        return RDL_OK;
     }
     if (poll(&p, 1, (int)((most + MS - 1) / MS)) <= 0)
-        return;
-    while ((socket = accept4(store->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        return RDL_OK;
+    while ((socket = take_connection(store)) >= 0) {
         answer_one(store, socket);
         close(socket);
     }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return RDL_OK;
+    return rdl_fail_errno(errno, "cannot take the connection of a rank");
 }
 
 rdl_status rdl_store_check(const rdl_store *store)

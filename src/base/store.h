@@ -22,8 +22,9 @@ typedef struct rdl_store {
 rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
                           rdl_deadline deadline, int *fd);
 
-/* For about that long: answers those who come, or sleeps. */
-void rdl_store_serve(rdl_store *store, rdl_time most);
+/* For about that long: answers those who come, or sleeps. A failure is one of this
+ * rank, which then can take nobody in. */
+rdl_status rdl_store_serve(rdl_store *store, rdl_time most);
 
 /* Whether those who got the arena from us and have not joined are still there.
  * RDL_PEER. */

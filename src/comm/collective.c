@@ -2,11 +2,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <raddle/collective.h>
 
+#include "comm/reduce.h"
 #include "comm/run.h"
 #include "comm/trace.h"
+#include "comm/verdict.h"
 #include "comm/world.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 size_t rdl_dtype_bytes(rdl_dtype dtype)
@@ -35,15 +38,59 @@ typedef struct call {
     bool output_has_blocks;
 } call;
 
+#define PLUS_ONE(...) +1
+#define REDUCTIONS (0 RDL_REDUCTION_MAP(PLUS_ONE))
+
 /* --- arguments ------------------------------------------------------------- */
+
+/* Why some dtype has no such reduction. */
+static const char *why_not(rdl_reduction reduction)
+{
+    switch (reduction) {
+    case RDL_AVG:
+        return "truths have no average";
+    case RDL_PREMUL_SUM:
+        return "a factor is for floating point";
+    default:
+        return "bits are combined in integers and bool";
+    }
+}
 
 static rdl_status check_types(const call *c, const char *name)
 {
     if (rdl_dtype_bytes(c->dtype) == 0)
         return rdl_fail(RDL_INVALID, "%s: %d is no dtype", name, (int)c->dtype);
-    if (c->reduces && (unsigned)c->reduction > RDL_AVG)
+    if (!c->reduces)
+        return RDL_OK;
+    if ((unsigned)c->reduction >= REDUCTIONS)
         return rdl_fail(RDL_INVALID, "%s: %d is no reduction", name,
                         (int)c->reduction);
+    if (!rdl_can_reduce(c->dtype, c->reduction))
+        return rdl_fail(RDL_INVALID, "%s: there is no %s of %s: %s", name,
+                        rdl_reduction_name(c->reduction),
+                        rdl_dtype_name(c->dtype), why_not(c->reduction));
+    return RDL_OK;
+}
+
+/* *kept: the factor as the reduction uses it, so that ranks agree who mean the
+ * same; 0 where none is wanted. */
+static rdl_status check_factor(const call *c, const rdl_call *options,
+                               const char *name, double *kept)
+{
+    double given = options != NULL ? options->factor : 0;
+    bool wanted = c->reduces && c->reduction == RDL_PREMUL_SUM;
+    bool narrow = c->dtype != RDL_FLOAT64;
+
+    *kept = narrow ? (double)(float)given : given;
+    if (!wanted && given != 0)
+        return rdl_fail(RDL_INVALID,
+                        "%s: a factor of %g, which only premul_sum takes", name,
+                        given);
+    if (wanted && (*kept == 0 || !isfinite(*kept)))
+        return rdl_fail(RDL_INVALID,
+                        "%s: premul_sum wants a factor that is finite and not "
+                        "0; %g is %g in float%d",
+                        name, given, *kept, narrow ? 32 : 64);
     return RDL_OK;
 }
 
@@ -127,16 +174,20 @@ static rdl_status check_member(const rdl_lane *lane, const call *c,
 
 /* --- running --------------------------------------------------------------- */
 
-/* In a group of one each collective is a copy, or nothing. */
-static rdl_status run_alone(const call *c, size_t bytes)
+/* In a group of one each collective is a copy, or nothing, or a reduction of one
+ * buffer. */
+static rdl_status run_alone(const call *c, double factor, size_t bytes)
 {
-    if (c->output != c->input && bytes > 0)
+    if (c->reduces)
+        rdl_reduce(c->output, &c->input, 1, c->count, c->dtype, c->reduction,
+                   factor);
+    else if (c->output != c->input && bytes > 0)
         memcpy(c->output, c->input, bytes);
     return RDL_OK;
 }
 
-static rdl_status run_together(rdl_lane *lane, const call *c, size_t block,
-                               int64_t timeout_ms)
+static rdl_status run_together(rdl_lane *lane, const call *c, double factor,
+                               size_t block, int64_t timeout_ms)
 {
     rdl_request request = {
         .shape = { .operation = c->operation,
@@ -147,6 +198,7 @@ static rdl_status run_together(rdl_lane *lane, const call *c, size_t block,
         .count = c->count,
         .dtype = c->dtype,
         .reduction = c->reduction,
+        .factor = factor,
         .input = c->input,
         .output = c->output,
     };
@@ -160,9 +212,11 @@ static rdl_status run_on(rdl_lane *lane, const call *c, const rdl_call *options)
     const char *name = rdl_operation_name(c->operation);
     int64_t timeout_ms = lane->world->timeout_ms;
     size_t block = 0, all = 0;
+    double factor = 0;
     rdl_status st;
 
     RDL_TRY(check_types(c, name));
+    RDL_TRY(check_factor(c, options, name, &factor));
     if (lane->comm->me < 0 || c->root != 0)
         RDL_TRY(check_member(lane, c, name));
     RDL_TRY(check_size(c, lane->comm, name, &block, &all));
@@ -176,8 +230,9 @@ static rdl_status run_on(rdl_lane *lane, const call *c, const rdl_call *options)
     if (__builtin_expect(lane->world->trace != NULL, 0))
         rdl_trace_call(lane->world->trace, lane, name, c->dtype, c->count,
                        options != NULL ? options->caller : NULL);
-    st = lane->comm->size == 1 ? run_alone(c, block)
-                               : run_together(lane, c, block, timeout_ms);
+    st = lane->comm->size == 1
+             ? run_alone(c, factor, block)
+             : run_together(lane, c, factor, block, timeout_ms);
     if (st == RDL_OK)
         atomic_fetch_add_explicit(&lane->world->n_collectives, 1,
                                   memory_order_relaxed);

@@ -29,6 +29,7 @@ rdl_status rdl_host_create(const rdl_host_options *options, rdl_host **out)
 {
     static const rdl_host_options none = { 0 };
     rdl_host *host;
+    rdl_status st;
     size_t staging;
 
     if (out == NULL)
@@ -43,9 +44,10 @@ rdl_status rdl_host_create(const rdl_host_options *options, rdl_host **out)
     host->staging_bytes = (staging + RDL_PAGE - 1) & ~(size_t)(RDL_PAGE - 1);
     host->groups = options->groups ? options->groups : RDL_GROUPS_MOST;
     host->users = 1;
-    if (rdl_fork_mark_create(&host->mark) != RDL_OK) {
+    st = rdl_fork_mark_create(&host->mark);
+    if (st != RDL_OK) {
         rdl_free(host);
-        return RDL_SYSTEM;
+        return st;
     }
     pthread_mutex_init(&host->lock, NULL);
     *out = host;

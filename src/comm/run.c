@@ -25,6 +25,7 @@ static rdl_description describe(const rdl_lane *lane, const rdl_request *request
         .operation = (uint8_t)request->shape.operation,
         .dtype = (uint8_t)request->dtype,
         .reduction = (uint8_t)request->reduction,
+        .factor = request->factor,
     };
 }
 
@@ -202,7 +203,7 @@ static rdl_status reduce(rdl_run *run, const rdl_step *step)
                              : (unsigned char *)request->output + step->user;
     rdl_reduce(output, inputs, size,
                step->bytes / rdl_dtype_bytes(request->dtype), request->dtype,
-               request->reduction);
+               request->reduction, request->factor);
     for (int i = 0; i < size && !run->plan.in_line; i++)
         RDL_TRY(rdl_lane_check_peer(run->lane, i));
     return RDL_OK;

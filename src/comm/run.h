@@ -15,6 +15,7 @@ typedef struct rdl_request {
     size_t count;
     rdl_dtype dtype;
     rdl_reduction reduction;
+    double factor; /* as it is kept; 0 but for PREMUL_SUM */
     const void *input;
     void *output;
 } rdl_request;

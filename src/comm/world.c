@@ -47,11 +47,15 @@ int rdl_world_size(const rdl_world *world)
 
 /* --- joining --------------------------------------------------------------- */
 
+static rdl_slice *own_slice(const rdl_world *world)
+{
+    return rdl_arena_slice(&world->mapping->arena, world->rank);
+}
+
 static void set_state(rdl_world *world, rdl_slice_state state)
 {
     /* Sequentially consistent for the bells; pairs with the waiters' loads. */
-    atomic_store_explicit(&world->shelf.slice->state, state,
-                          memory_order_seq_cst);
+    atomic_store_explicit(&own_slice(world)->state, state, memory_order_seq_cst);
     for (int rank = 0; rank < world->size; rank++)
         if (rank != world->rank)
             rdl_bell_ring(rdl_arena_slice(&world->mapping->arena, rank));
@@ -59,11 +63,17 @@ static void set_state(rdl_world *world, rdl_slice_state state)
 
 static void give_up(rdl_world *world, rdl_status failure, const char *reason)
 {
-    rdl_slice *slice = world->shelf.slice;
+    rdl_slice *slice = own_slice(world);
 
     slice->failure = (uint32_t)failure;
     snprintf(slice->reason, sizeof slice->reason, "%s", reason);
     set_state(world, RDL_SLICE_FAILED);
+}
+
+static bool has_given_up(const rdl_world *world)
+{
+    return atomic_load_explicit(&own_slice(world)->state,
+                                memory_order_relaxed) == RDL_SLICE_FAILED;
 }
 
 static bool is_dead(const rdl_world *world, uint32_t pid, uint64_t started,
@@ -153,13 +163,13 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
             return rdl_fail(RDL_TIMEOUT, "%s after %.3g s", missing,
                             (double)place->start_timeout_ms / 1000);
         }
-        rdl_store_serve(store, turn < 20 ? MS / 2 : nap);
+        RDL_TRY(rdl_store_serve(store, turn < 20 ? MS / 2 : nap));
     }
 }
 
 static void fill_slice(rdl_world *world)
 {
-    rdl_slice *slice = world->shelf.slice;
+    rdl_slice *slice = own_slice(world);
 
     slice->pid = world->self.pid;
     slice->cpus = rdl_cpus_allowed();
@@ -185,15 +195,12 @@ static rdl_status choose_patience(rdl_world *world)
     return RDL_OK;
 }
 
-/* With the arena mapped: takes the slice, shows it, waits for the others. */
-static rdl_status take_part(rdl_world *world, rdl_store *store,
-                            const rdl_place *place, rdl_deadline deadline)
+/* Takes the slice, shows it, waits for the others. */
+static rdl_status take_slice(rdl_world *world, rdl_store *store,
+                             const rdl_place *place, rdl_deadline deadline)
 {
     rdl_status st;
 
-    if (world->mapping->arena.size != world->size)
-        return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
-                        world->mapping->arena.size, world->size);
     RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
                            world->host->staging_bytes, world->host->groups));
     fill_slice(world);
@@ -201,10 +208,26 @@ static rdl_status take_part(rdl_world *world, rdl_store *store,
     st = wait_for_all(world, store, place, deadline);
     if (st == RDL_OK)
         st = choose_patience(world);
-    if (st != RDL_OK) {
-        give_up(world, st, rdl_error_detail());
+    if (st != RDL_OK)
         rdl_shelf_fini(&world->shelf);
-    }
+    return st;
+}
+
+/* With the arena mapped. */
+static rdl_status take_part(rdl_world *world, rdl_store *store,
+                            const rdl_place *place, rdl_deadline deadline)
+{
+    const rdl_arena *arena = &world->mapping->arena;
+    rdl_status st;
+
+    if (arena->size != world->size)
+        return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
+                        arena->size, world->size);
+    /* Before all else a place on which to say what else went wrong. */
+    RDL_TRY(rdl_arena_reserve_state(arena, world->rank));
+    st = take_slice(world, store, place, deadline);
+    if (st != RDL_OK)
+        give_up(world, st, rdl_error_detail());
     return st;
 }
 
@@ -243,9 +266,8 @@ static void leave(rdl_world *world)
 {
     if (world->mapping == NULL)
         return;
-    /* Who gave up has said why, and that is what the others should read. */
-    if (atomic_load_explicit(&world->shelf.slice->state,
-                             memory_order_relaxed) != RDL_SLICE_FAILED)
+    /* Who gave up leaves its reason to those who wait for it later. */
+    if (!has_given_up(world))
         set_state(world, RDL_SLICE_LEFT);
     rdl_shelf_fini(&world->shelf);
     rdl_host_unmap(world->host, world->mapping);
@@ -348,5 +370,9 @@ void rdl_world_abort(rdl_world *world, const char *reason)
 {
     if (rdl_world_check(world) != RDL_OK || world->mapping == NULL)
         return;
-    give_up(world, RDL_PEER, reason && reason[0] ? reason : "no reason given");
+    pthread_mutex_lock(&world->lock);
+    if (!has_given_up(world)) /* the first reason stays */
+        give_up(world, RDL_PEER,
+                reason && reason[0] ? reason : "no reason given");
+    pthread_mutex_unlock(&world->lock);
 }

@@ -40,6 +40,7 @@ RDL_TEST(a_file_is_a_header_and_data)
         "{\"__metadata__\": {\"format\": \"pt\"}, \"a.weight\": {\"dtype\": "
         "\"F32\", \"shape\": [2, 3], \"data_offsets\": [0, 24]}, \"b\": "
         "{\"dtype\": \"I32\", \"shape\": [2], \"data_offsets\": [24, 32]}}";
+    const unsigned char *expected = (const unsigned char *)values;
     trouble t = { .status = 0 };
     unsigned char bytes[4096];
     tensor_file *f;
@@ -61,7 +62,7 @@ RDL_TEST(a_file_is_a_header_and_data)
     CHECK_INT(n, 8 + length + sizeof values + sizeof numbers);
     CHECK(length >= strlen(header) && length < strlen(header) + 8);
     CHECK(memcmp(bytes + 8, header, strlen(header)) == 0);
-    CHECK(memcmp(bytes + 8 + length, values, sizeof values) == 0);
+    CHECK(memcmp(bytes + 8 + length, expected, sizeof values) == 0);
     CHECK(memcmp(bytes + 8 + length + sizeof values, numbers, sizeof numbers) ==
           0);
     CHECK(unlink("x") == 0);

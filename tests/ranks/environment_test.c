@@ -1,0 +1,381 @@
+/* Surroundings that are poor: /dev/shm full, read-only, not ours or not there (cases
+ * H01, H03), few descriptors (H07), little address space, more ranks than cores
+ * (H08). */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/left.h"
+#include "support/worlds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SHM "/dev/shm"
+
+/* --- /dev/shm -------------------------------------------------------------- */
+
+/* Mounts of our own from here on: nobody else sees them. */
+static void leave_the_mounts_of_others(void)
+{
+    if (unshare(CLONE_NEWNS) != 0)
+        SKIP("no mount namespace of our own: %s", strerror(errno));
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        SKIP("cannot make our mounts private: %s", strerror(errno));
+}
+
+static void mount_shm(const char *options)
+{
+    leave_the_mounts_of_others();
+    if (mount("tmpfs", SHM, "tmpfs", 0, options) != 0)
+        SKIP("cannot mount a tmpfs on " SHM ": %s", strerror(errno));
+}
+
+static long long used_bytes(void)
+{
+    struct statfs fs;
+
+    CHECK_INT(statfs(SHM, &fs), 0);
+    return (long long)(fs.f_blocks - fs.f_bfree) * fs.f_bsize;
+}
+
+/* All of it but that many bytes. */
+static void fill_shm(size_t but)
+{
+    static const char zeros[65536];
+    int fd = open(SHM "/filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    off_t end;
+
+    CHECK(fd >= 0);
+    while (write(fd, zeros, sizeof zeros) > 0)
+        continue;
+    CHECK_INT(errno, ENOSPC);
+    end = lseek(fd, 0, SEEK_CUR);
+    CHECK_INT(ftruncate(fd, end - (off_t)but), 0);
+    close(fd);
+}
+
+static rdl_world *open_world(int rank, int size, const char *job)
+{
+    rdl_world_options options = { .rank = rank, .size = size, .job = job };
+    rdl_world *world;
+
+    CHECK_OK(rdl_world_open(&options, &world));
+    return world;
+}
+
+/* H01; under RADDLE_SOAK at its full size, 128 MiB a rank. */
+static void sum_a_large_buffer(int rank, int size, void *arg)
+{
+    size_t count = rdl_test_soak() ? (size_t)1 << 25 : (size_t)1 << 20;
+    float *x = malloc(count * sizeof *x);
+    rdl_world *world = open_world(rank, size, arg);
+
+    CHECK(x != NULL);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)(rank + 1);
+    CHECK_OK(rdl_all_reduce(world, RDL_WORLD, x, x, count, RDL_FLOAT32, RDL_SUM,
+                            NULL));
+    for (size_t i = 0; i < count; i++)
+        CHECK(x[i] == 10.0f);
+    CHECK_OK(rdl_world_close(world));
+    free(x);
+}
+
+/* H03 */
+static void gather_two(int rank, int size, void *arg)
+{
+    rdl_world *world = open_world(rank, size, arg);
+    int64_t mine = 10 * (rank + 1), all[2];
+
+    CHECK_OK(rdl_all_gather(world, RDL_WORLD, &mine, all, 1, RDL_INT64, NULL));
+    CHECK_INT(all[0], 10);
+    CHECK_INT(all[1], 20);
+    CHECK_OK(rdl_world_close(world));
+}
+
+static void name_job(char job[64])
+{
+    snprintf(job, 64, "around-%d", (int)getpid());
+}
+
+/* Ranks as processes; while they run, /dev/shm holds what it held. */
+static void run_beside_shm(int size, rdl_test_body body)
+{
+    long long before = used_bytes();
+    char job[64];
+    pid_t pid;
+    int state;
+
+    name_job(job);
+    for (int rank = 0; rank < size; rank++)
+        rdl_test_start(rank, size, body, job);
+    for (int running = size; running > 0; usleep(200)) {
+        CHECK_INT(used_bytes(), before);
+        pid = waitpid(-1, &state, WNOHANG);
+        if (pid > 0) {
+            CHECK_INT(state, 0);
+            running--;
+        }
+    }
+    CHECK_INT(used_bytes(), before);
+}
+
+RDL_TEST(a_job_puts_nothing_into_dev_shm)
+{
+    mount_shm("size=64m");
+    CHECK_INT(used_bytes(), 0);
+    run_beside_shm(4, sum_a_large_buffer);
+    CHECK_TEXT(rdl_test_list(SHM, "").text, "");
+}
+
+RDL_TEST(a_job_runs_where_dev_shm_has_one_mebibyte_left)
+{
+    mount_shm("size=64m");
+    fill_shm((size_t)1 << 20);
+    run_beside_shm(4, sum_a_large_buffer);
+}
+
+RDL_TEST(a_job_runs_where_dev_shm_is_full)
+{
+    mount_shm("size=64m");
+    fill_shm(0);
+    run_beside_shm(4, sum_a_large_buffer);
+    run_beside_shm(2, gather_two);
+}
+
+RDL_TEST(a_job_runs_where_dev_shm_is_read_only)
+{
+    mount_shm("size=64m");
+    CHECK_INT(mount("tmpfs", SHM, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL), 0);
+    CHECK_INT(open(SHM "/x", O_CREAT | O_WRONLY, 0600), -1);
+    run_beside_shm(2, gather_two);
+}
+
+static void gather_as_an_ordinary_user(int rank, int size, void *arg)
+{
+    CHECK_INT(setgid(65534), 0);
+    CHECK_INT(setuid(65534), 0);
+    CHECK_INT(open(SHM "/x", O_CREAT | O_WRONLY, 0600), -1);
+    CHECK_INT(errno, EACCES);
+    gather_two(rank, size, arg);
+}
+
+RDL_TEST(a_job_runs_where_dev_shm_is_not_ours)
+{
+    mount_shm("size=64m,mode=0755");
+    run_beside_shm(2, gather_as_an_ordinary_user);
+}
+
+RDL_TEST(a_job_runs_where_there_is_no_dev_shm)
+{
+    char job[64];
+
+    leave_the_mounts_of_others();
+    if (mount("tmpfs", "/dev", "tmpfs", 0, "size=1m") != 0)
+        SKIP("cannot mount a tmpfs on /dev: %s", strerror(errno));
+    CHECK_INT(access(SHM, F_OK), -1);
+    name_job(job);
+    rdl_test_processes(4, sum_a_large_buffer, job);
+    rdl_test_processes(2, gather_two, job);
+}
+
+/* --- descriptors ----------------------------------------------------------- */
+
+static void limit_descriptors(rlim_t limit, struct rlimit *before)
+{
+    struct rlimit now;
+
+    CHECK_INT(getrlimit(RLIMIT_NOFILE, before), 0);
+    now = (struct rlimit){ limit, before->rlim_max };
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &now), 0);
+}
+
+typedef struct need {
+    char job[64];
+    rlim_t limit;
+    atomic_int named; /* ranks whose sentence names the limit */
+    atomic_int ran;
+} need;
+
+static need *make_need(rlim_t limit)
+{
+    need *n = mmap(NULL, sizeof *n, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(n != MAP_FAILED);
+    n->limit = limit;
+    name_job(n->job);
+    return n;
+}
+
+static void open_three_hundred_groups(int rank, int size, void *arg)
+{
+    static const int all[] = { 0, 1, 2, 3 };
+    const need *n = arg;
+    struct rlimit before;
+    rdl_world *world;
+    int had;
+
+    limit_descriptors(n->limit, &before);
+    world = open_world(rank, size, n->job);
+    had = n->limit > 16 ? rdl_test_descriptors() : 0;
+    for (int i = 0; i < 300; i++) {
+        char name[16];
+        rdl_group group;
+
+        snprintf(name, sizeof name, "%d", i % 150);
+        CHECK_OK(rdl_group_open(world, all, 4, name, &group));
+        rdl_check_digits(world, group, 1111);
+        CHECK_OK(rdl_group_close(world, group));
+    }
+    CHECK_INT(n->limit > 16 ? rdl_test_descriptors() : 0, had);
+    CHECK_OK(rdl_world_close(world));
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+RDL_TEST(groups_take_no_descriptors_and_sixteen_are_enough)
+{
+    static const rlim_t limits[] = { 1024, 64, 16 };
+
+    for (int i = 0; i < 3; i++)
+        rdl_test_processes(4, open_three_hundred_groups, make_need(limits[i]));
+}
+
+/* Either it runs, or a sentence names the limit; whoever meets no limit itself
+ * hears of it from others, or at the start limit. */
+static void open_with_few_descriptors(int rank, int size, void *arg)
+{
+    need *n = arg;
+    rdl_world_options options = {
+        .rank = rank, .size = size, .job = n->job, .start_timeout_ms = 1500
+    };
+    rdl_test_left left = rdl_test_left_now();
+    struct rlimit before;
+    rdl_world *world = NULL;
+    rdl_status st;
+
+    limit_descriptors(n->limit, &before);
+    st = rdl_world_open(&options, &world);
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (st == RDL_OK) {
+        rdl_check_digits(world, RDL_WORLD, 111);
+        atomic_fetch_add(&n->ran, 1);
+        CHECK_OK(rdl_world_close(world));
+    } else {
+        CHECK(st == RDL_SYSTEM || st == RDL_TIMEOUT || st == RDL_PEER);
+        atomic_fetch_add(&n->named,
+                         strstr(rdl_error_detail(), "RLIMIT_NOFILE (ulimit -n) "
+                                                    "is ") != NULL);
+    }
+    rdl_test_nothing_left(&left);
+}
+
+RDL_TEST(too_few_descriptors_are_a_sentence_that_names_the_limit)
+{
+    int most = 0;
+
+    for (rlim_t limit = 3; limit <= 13; limit++) {
+        need *n = make_need(limit);
+
+        rdl_test_processes(3, open_with_few_descriptors, n);
+        if (atomic_load(&n->ran) == 3)
+            continue;
+        CHECK_INT(atomic_load(&n->ran), 0);
+        CHECK(atomic_load(&n->named) > 0);
+        most = (int)limit;
+    }
+    printf("the largest limit that is too small: %d\n", most);
+    CHECK(most >= 3);
+}
+
+/* --- address space --------------------------------------------------------- */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LIMITS_OF_ADDRESS_SPACE false
+#else
+#define LIMITS_OF_ADDRESS_SPACE true
+#endif
+
+static void open_in_little_space(int rank, int size, void *arg)
+{
+    rdl_world_options options = {
+        .rank = rank, .size = size, .job = arg, .start_timeout_ms = 20000
+    };
+    struct rlimit little = { (rlim_t)100 << 20, (rlim_t)100 << 20 };
+    rdl_world *world = NULL;
+
+    if (rank != 0) {
+        CHECK_INT(setrlimit(RLIMIT_AS, &little), 0);
+        CHECK_STATUS(rdl_world_open(&options, &world), RDL_NO_MEMORY);
+        CHECK_HAS(rdl_error_detail(), "cannot map ");
+        CHECK_HAS(rdl_error_detail(), "is RLIMIT_AS set?");
+        return;
+    }
+    /* The others have ended, or had been all there was. */
+    CHECK(rdl_world_open(&options, &world) == RDL_PEER);
+    CHECK_HAS(rdl_error_detail(), "is gone while the job starts");
+}
+
+RDL_TEST(too_little_address_space_is_a_sentence)
+{
+    char job[64];
+    pid_t pid[2];
+
+    if (!LIMITS_OF_ADDRESS_SPACE)
+        SKIP("a sanitizer wants all of the address space");
+    name_job(job);
+    pid[0] = rdl_test_start(0, 2, open_in_little_space, job);
+    usleep(100000);
+    pid[1] = rdl_test_start(1, 2, open_in_little_space, job);
+    CHECK_INT(rdl_test_wait(pid[1]), 0);
+    CHECK_INT(rdl_test_wait(pid[0]), 0);
+}
+
+/* --- more ranks than cores ------------------------------------------------- */
+
+/* H08 */
+static void meet_on_two_cores(rdl_world *world, void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 1000; i++)
+        CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    for (int i = 0; i < 1000; i++) {
+        int64_t x = rdl_world_rank(world) + 1;
+
+        CHECK_OK(rdl_all_reduce(world, RDL_WORLD, &x, &x, 1, RDL_INT64, RDL_SUM,
+                                NULL));
+        CHECK_INT(x, 136);
+    }
+}
+
+static void pin_to_two_cores(void)
+{
+    cpu_set_t allowed, two;
+
+    CHECK_INT(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    CPU_ZERO(&two);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&two) < 2; cpu++)
+        if (CPU_ISSET(cpu, &allowed))
+            CPU_SET(cpu, &two);
+    CHECK_INT(sched_setaffinity(0, sizeof two, &two), 0);
+}
+
+RDL_TEST(sixteen_ranks_meet_on_two_cores)
+{
+    rdl_test_job job = { .size = 16 };
+
+    pin_to_two_cores();
+    rdl_test_worlds(&job, meet_on_two_cores, NULL);
+    job.processes = true;
+    rdl_test_worlds(&job, meet_on_two_cores, NULL);
+}
