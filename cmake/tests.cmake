@@ -23,9 +23,13 @@ set(environment
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=100)
 
-# Sets out to the properties of the tests with this name.
+# Sets out to the properties of the tests with this name. Those of parity train
+# the debug model, several times.
 function(raddle_test_properties out name)
     string(REGEX REPLACE "/.*" "" label ${name})
+    if(label STREQUAL parity)
+        set(timeout 900)
+    endif()
     set(${out} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 LABELS ${label} PARENT_SCOPE)
 endfunction()
 

@@ -111,8 +111,9 @@ void report_progress(report *r, int64_t step, int64_t steps)
     if (!r->has_progress)
         return;
     time_left(r, step, steps, left, sizeof left);
-    fprintf(stderr, CLEAR_LINE "step %" PRId64 " of %" PRId64 "%s", step, steps,
-            left);
+    /* Whoever speaks next, should this process be killed, begins at the margin. */
+    fprintf(stderr, CLEAR_LINE "step %" PRId64 " of %" PRId64 "%s\r", step,
+            steps, left);
     fflush(stderr);
     r->progress_shown = true;
 }

@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 cmake --install "$RADDLE_BUILD" --prefix "$PWD/prefix" >install.log
 library=$(find prefix -name libraddle.so.0 -exec dirname {} +)
 
-diff -r "$root/include" prefix/include
+diff -r -x README.md "$root/include" prefix/include
 for name in libraddle.so libraddle.so.0.1.0 pkgconfig/raddle.pc \
     cmake/raddle/raddle-config.cmake cmake/raddle/raddle-config-version.cmake; do
     [ -e "$library/$name" ] || { echo "no $library/$name"; exit 1; }

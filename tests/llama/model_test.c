@@ -424,6 +424,79 @@ RDL_TEST(a_loss_that_overflows_stops_the_step)
     with_model((rdl_test_layout){ .replicate = 2 }, check_overflow, NULL);
 }
 
+/* ---- Gradients that overflow ---- */
+
+/* One label counts on each of these ranks, token 0's. Its row of the head is far
+ * below and all others far above, so the gradient of what the head reads is twice
+ * size / (labels that count), while logits and loss stay small. */
+static void set_extremes(rdl_test_model *m, float size, int first_rank)
+{
+    llama_parameter norm = parameter(m, "norm.weight");
+    llama_parameter head = parameter(m, "lm_head.weight");
+    size_t length = m->layout.length;
+    int32_t *labels = m->data + m->mine * length;
+
+    for (size_t i = 0; i < norm.rows; i++)
+        norm.values[i] = 1e-39F;
+    for (size_t i = 0; i < head.rows * head.columns; i++)
+        head.values[i] = i < head.columns ? -size : size;
+    for (size_t i = 0; i < m->mine * length; i++)
+        labels[i] = LLAMA_IGNORE;
+    if (rdl_world_rank(m->world) >= first_rank)
+        labels[length / 2] = 0;
+}
+
+static void check_own_overflow(rdl_test_model *m, void *arg)
+{
+    (void)arg;
+    set_extremes(m, 3e38F, 1);
+    train_refuses(
+        m, RDL_FORMAT,
+        "step 3: the gradient of norm.weight is not finite on rank 1; "
+        "nothing was updated");
+}
+
+RDL_TEST(a_gradient_that_overflows_is_named_with_its_rank)
+{
+    with_model((rdl_test_layout){ .replicate = 2 }, check_own_overflow, NULL);
+}
+
+/* The first size at which the sum overflows is below that at which a part does. */
+static void check_sum_overflow(rdl_test_model *m, void *arg)
+{
+    llama_error error = { "" };
+    llama_result result;
+    rdl_status st = RDL_OK;
+
+    (void)arg;
+    for (float size = 1e37F; st == RDL_OK && size < 3e38F; size *= 1.2F) {
+        set_extremes(m, size, 0);
+        rdl_test_model_gradients(m);
+        st = llama_measure(m->llama, 7, 2, &result, &error);
+    }
+    CHECK_INT(st, RDL_FORMAT);
+    CHECK_HAS(error.text, "step 7: the gradient of norm.weight, summed over "
+                          "ranks, is not finite (in the rows of rank ");
+}
+
+/* Both ranks read the same rows: other gradients might cancel. */
+static void check_sum_of_copies(rdl_test_model *m, void *arg)
+{
+    size_t length = m->layout.length;
+
+    for (size_t i = 0; i < m->mine * length; i++) {
+        m->data[i] = (int32_t)(i % 60);
+        m->data[2 * m->mine * length + i] = (int32_t)(i % length);
+    }
+    check_sum_overflow(m, arg);
+}
+
+RDL_TEST(a_sum_of_gradients_that_overflows_is_named)
+{
+    with_model((rdl_test_layout){ .replicate = 2 }, check_sum_of_copies, NULL);
+    with_model((rdl_test_layout){ .shard = 2 }, check_sum_of_copies, NULL);
+}
+
 /* ---- Layouts that do not fit ---- */
 
 typedef struct misfit {

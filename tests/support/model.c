@@ -47,6 +47,8 @@ static rdl_group group_of(rdl_mesh *mesh, const char *axes)
     return group;
 }
 
+static const char everyone[] = "replicate,shard,context";
+
 static llama_options options_of(const rdl_test_model *m, const llama_blas *blas)
 {
     return (llama_options){
@@ -54,9 +56,9 @@ static llama_options options_of(const rdl_test_model *m, const llama_blas *blas)
         .world = m->world,
         .blas = blas,
         .context = group_of(m->mesh, "context"),
-        .shard = group_of(m->mesh, "shard,context"),
-        .replicate = group_of(m->mesh, "replicate"),
-        .tokens = group_of(m->mesh, "replicate,shard,context"),
+        .shard = group_of(m->mesh, m->layout.whole ? "one" : "shard,context"),
+        .replicate = group_of(m->mesh, m->layout.whole ? everyone : "replicate"),
+        .tokens = group_of(m->mesh, everyone),
         .length = m->layout.length,
         .rows = m->mine / (size_t)m->layout.microbatches,
         .recompute = m->layout.recompute,
@@ -69,13 +71,15 @@ static llama_options options_of(const rdl_test_model *m, const llama_blas *blas)
 rdl_test_model rdl_test_model_open(rdl_world *world, const llama_blas *blas,
                                    const rdl_test_layout *layout)
 {
-    static const char *const names[] = { "replicate", "shard", "context" };
+    static const char *const names[] = { "replicate", "shard", "context",
+                                         "one" };
     rdl_test_model m = { .layout = filled(layout), .world = world };
-    const int sizes[] = { m.layout.replicate, m.layout.shard, m.layout.context };
+    const int sizes[] = { m.layout.replicate, m.layout.shard, m.layout.context,
+                          1 };
     llama_options options;
     llama_error error = { "" };
 
-    CHECK_OK(rdl_mesh_create(world, names, sizes, 3, &m.mesh));
+    CHECK_OK(rdl_mesh_create(world, names, sizes, 4, &m.mesh));
     m.mine = m.layout.rows / (size_t)(m.layout.replicate * m.layout.shard);
     options = options_of(&m, blas);
     MUST(llama_create(&options, &m.llama, &error));

@@ -17,6 +17,7 @@ typedef struct rdl_test_layout {
     int microbatches;              /* 0: 1 */
     llama_recompute recompute;
     bool one_document; /* else rows hold several */
+    bool whole;        /* parameters are not in shards: every rank has all */
 } rdl_test_layout;
 
 typedef struct rdl_test_model {
