@@ -29,9 +29,11 @@
 
 #include <raddle/group.h>
 #include <raddle/status.h>
+#include <raddle/stream.h>
 #include <raddle/world.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,6 +97,28 @@ RDL_API float *rdl_fsdp_gradient(rdl_fsdp *unit, int i);
  * not matter; freed, it needs less memory. On failure shard_gradient is unchanged,
  * and the whole gradients are undefined but after RDL_NO_MEMORY. */
 RDL_CALL rdl_status rdl_fsdp_reduce(rdl_fsdp *unit);
+
+/* The same beside the caller, on streams of the world; the calls return when all is
+ * issued. Order: on one group, what is issued first runs first (raddle/work.h), so
+ * all ranks issue alike. */
+
+/* Begins to gather the unit on the stream, if it is not gathered; rdl_fsdp_gather
+ * then waits for it. NULL: does nothing. */
+RDL_CALL rdl_status rdl_fsdp_prefetch(rdl_fsdp *unit, rdl_stream *stream);
+
+/* As rdl_fsdp_reduce, on the stream (NULL: here). The gradient is the unit's from
+ * now on; rdl_fsdp_gradient gives a fresh one. Settle before shard_gradient is
+ * read, and before the stream is destroyed. */
+RDL_CALL rdl_status rdl_fsdp_reduce_on(rdl_fsdp *unit, rdl_stream *stream);
+
+/* Waits for what reduce_on began. */
+RDL_CALL rdl_status rdl_fsdp_settle(rdl_fsdp *unit);
+
+/* Nanoseconds, since the unit was created: that its gathers and reductions on
+ * streams took from their turn to their end, and that gather, reduce_on and settle
+ * waited for them. What was not waited for was hidden. */
+RDL_API void rdl_fsdp_times(const rdl_fsdp *unit, int64_t *took,
+                            int64_t *waited);
 
 /* shard_gradient of all parameters becomes zero. */
 RDL_API void rdl_fsdp_zero(rdl_fsdp *unit);

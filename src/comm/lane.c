@@ -452,11 +452,17 @@ rdl_status rdl_lane_await_turn(rdl_lane *lane, uint64_t ticket, rdl_limit *limit
         sched_yield();
     while (!rdl_turns_is(&lane->turns, ticket)) {
         uint32_t bell = rdl_bell_announce(mine);
+        rdl_time sleep = RDL_SLEEP_MOST;
         rdl_status st = rdl_lane_look_for_turn(lane, limit);
 
+        /* What is ahead may be pending with nobody to drive it. */
+        if (st == RDL_OK && rdl_tasks_advance(lane->world, true, &sleep)) {
+            rdl_bell_withdraw(mine);
+            continue;
+        }
         if (st == RDL_OK && !rdl_turns_is(&lane->turns, ticket))
             rdl_bell_sleep(mine, bell,
-                           rdl_deadline_left(limit->deadline, RDL_SLEEP_MOST));
+                           rdl_deadline_left(limit->deadline, sleep));
         rdl_bell_withdraw(mine);
         if (st != RDL_OK) {
             rdl_lane_give_up_turn(lane, ticket);

@@ -511,10 +511,11 @@ static rdl_status open_pair(rdl_world *world, rdl_lane *lane, int peer,
 {
     int me = world->rank, other = lane->comm->ranks[peer];
     int ranks[2] = { sends ? me : other, sends ? other : me };
+    int count = me == other ? 1 : 2;
     char name[RDL_NAME_MOST + 1], title[RDL_LANE_TEXT], group[RDL_LANE_TEXT / 2];
 
     name_pair(lane, name);
-    RDL_TRY(open_lane(world, ranks, 2, name, out));
+    RDL_TRY(open_lane(world, ranks, count, name, out));
     world->n_openings--; /* it is nobody's rdl_group_open */
     if ((*out)->title == NULL) {
         rdl_lane_text(lane, group, sizeof group);
@@ -544,7 +545,7 @@ static rdl_status find_pair(rdl_world *world, rdl_lane *lane, int peer,
     return RDL_OK;
 }
 
-static rdl_status check_pair(const rdl_lane *lane, int peer)
+static rdl_status check_pair(rdl_lane *lane, int peer)
 {
     char text[RDL_LANE_TEXT];
 
@@ -571,13 +572,24 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
     pthread_mutex_lock(&world->lock);
     st = means(lane, group) ? check_pair(lane, peer) : stale(group);
     if (st == RDL_OK)
-        *out = NULL;
-    if (st == RDL_OK && peer != lane->comm->me)
         st = find_pair(world, lane, peer, sends, out);
-    if (st == RDL_OK && *out != NULL) /* now, so that it stays open */
+    if (st == RDL_OK) /* now, so that it stays open */
         *ticket = rdl_turns_take(&(*out)->turns);
     pthread_mutex_unlock(&world->lock);
     return st;
+}
+
+void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way))
+{
+    int n = 0;
+
+    pthread_mutex_lock(&lane->world->lock);
+    if (lane->pairs != NULL)
+        n = 2 * lane->comm->size;
+    for (int i = 0; i < n; i++)
+        if (lane->pairs[i] != NULL)
+            revoke(lane->pairs[i]);
+    pthread_mutex_unlock(&lane->world->lock);
 }
 
 /* The turn of who holds it. */

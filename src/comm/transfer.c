@@ -6,8 +6,6 @@
 #include "comm/batch.h"
 #include "comm/call.h"
 
-#include <string.h>
-
 static bool sends(const rdl_transfer *t)
 {
     return t->send != NULL || (t->receive == NULL && !t->receives);
@@ -35,35 +33,64 @@ static rdl_status check(const rdl_transfer *t, int i)
     return RDL_OK;
 }
 
+/* One operation on the way to or from peer. */
+static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
+                         const rdl_arguments *a, size_t bytes,
+                         const rdl_call *call, int64_t timeout_ms)
+{
+    uint64_t ticket = 0;
+    rdl_lane *lane = NULL;
+    rdl_status st;
+
+    RDL_TRY(rdl_batch_reserve(b));
+    RDL_TRY(
+        rdl_registry_pair(b->world, group, t->peer, sends(t), &lane, &ticket));
+    st = rdl_op_init(rdl_batch_next(b), lane, ticket, a, bytes, timeout_ms,
+                     call ? call->caller : NULL);
+    if (st == RDL_OK)
+        rdl_batch_add(b);
+    else
+        rdl_lane_give_up_turn(lane, ticket);
+    return st;
+}
+
 /* --- to oneself ------------------------------------------------------------ */
 
 /* The next transfer with this rank itself that does what is asked, from i on. */
 static int next_own(const rdl_transfer *transfers, int count, int me, bool send,
                     int i)
 {
-    while (i < count && (transfers[i].peer != me || sends(&transfers[i]) != send))
+    while (i < count &&
+           (transfers[i].peer != me || sends(&transfers[i]) != send))
         i++;
     return i;
 }
 
-/* The k-th send to oneself meets the k-th receive from oneself. */
-static rdl_status copy_own(const rdl_transfer *transfers, int count, int me,
-                           bool really)
+/* The k-th send to oneself meets the k-th receive from oneself: together they are
+ * one operation in a group of one, which is a copy. */
+static rdl_status add_own(rdl_batch *b, rdl_group group,
+                          const rdl_transfer *transfers, int count, int me,
+                          const rdl_call *call, int64_t timeout_ms)
 {
     int s = next_own(transfers, count, me, true, 0);
     int r = next_own(transfers, count, me, false, 0);
 
     while (s < count && r < count) {
         const rdl_transfer *from = &transfers[s], *to = &transfers[r];
+        rdl_arguments a = { .operation = RDL_OP_SEND_RECV,
+                            .input = from->send,
+                            .output = to->receive,
+                            .count = from->count,
+                            .dtype = from->dtype };
 
         if (from->count != to->count || from->dtype != to->dtype)
             return rdl_fail(RDL_INVALID,
                             "send_recv: a rank sends itself %zu elements and "
                             "expects %zu, or of another dtype",
                             from->count, to->count);
-        if (really && from->count > 0)
-            memmove(to->receive, from->send,
-                    from->count * rdl_dtype_bytes(from->dtype));
+        RDL_TRY(add_op(b, group, from, &a,
+                       from->count * rdl_dtype_bytes(from->dtype), call,
+                       timeout_ms));
         s = next_own(transfers, count, me, true, s + 1);
         r = next_own(transfers, count, me, false, r + 1);
     }
@@ -75,52 +102,44 @@ static rdl_status copy_own(const rdl_transfer *transfers, int count, int me,
     return RDL_OK;
 }
 
-/* --- to others ------------------------------------------------------------- */
+/* --- all of them ----------------------------------------------------------- */
 
-static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
-                         int64_t timeout_ms, const char *caller)
+static rdl_status add_others(rdl_batch *b, rdl_group group,
+                             const rdl_transfer *transfers, int count, int me,
+                             const rdl_call *call, int64_t timeout_ms)
 {
-    rdl_arguments a = { .operation = RDL_OP_SEND_RECV,
-                        .input = t->send,
-                        .output = t->receive,
-                        .count = t->count,
-                        .dtype = t->dtype };
-    uint64_t ticket = 0;
-    rdl_lane *lane = NULL;
-    rdl_status st;
+    for (int i = 0; i < count; i++) {
+        const rdl_transfer *t = &transfers[i];
+        rdl_arguments a = { .operation = RDL_OP_SEND_RECV,
+                            .input = t->send,
+                            .output = t->receive,
+                            .count = t->count,
+                            .dtype = t->dtype };
 
-    RDL_TRY(rdl_batch_reserve(b));
-    RDL_TRY(
-        rdl_registry_pair(b->world, group, t->peer, sends(t), &lane, &ticket));
-    if (lane == NULL)
-        return RDL_OK;
-    st = rdl_op_init(rdl_batch_next(b), lane, ticket, &a, 0, timeout_ms, caller);
-    if (st == RDL_OK)
-        rdl_batch_add(b);
-    else
-        rdl_lane_give_up_turn(lane, ticket);
-    return st;
+        if (t->peer != me)
+            RDL_TRY(add_op(b, group, t, &a, 0, call, timeout_ms));
+    }
+    return RDL_OK;
 }
 
 static rdl_status add_all(rdl_batch *b, rdl_group group,
                           const rdl_transfer *transfers, int count,
                           const rdl_call *call)
 {
-    const char *caller = call ? call->caller : NULL;
     int64_t timeout_ms = 0;
     int me = -1, before = b->count;
-    rdl_status st = RDL_OK;
+    rdl_status st;
 
     RDL_TRY(rdl_call_timeout(b->world, call, "send_recv", &timeout_ms));
     RDL_TRY(rdl_group_rank(b->world, group, &me));
     for (int i = 0; i < count; i++)
         RDL_TRY(check(&transfers[i], i));
-    RDL_TRY(copy_own(transfers, count, me, false));
-    for (int i = 0; i < count && st == RDL_OK; i++)
-        st = add_op(b, group, &transfers[i], timeout_ms, caller);
+    st = me < 0 ? RDL_OK
+                : add_own(b, group, transfers, count, me, call, timeout_ms);
     if (st == RDL_OK)
-        return copy_own(transfers, count, me, true);
-    rdl_batch_cut(b, before); /* all or none */
+        st = add_others(b, group, transfers, count, me, call, timeout_ms);
+    if (st != RDL_OK)
+        rdl_batch_cut(b, before); /* all or none */
     return st;
 }
 
@@ -135,6 +154,10 @@ rdl_status rdl_exchange(rdl_world *world, rdl_group group,
     if (count < 0 || (count > 0 && transfers == NULL))
         return rdl_fail(RDL_INVALID, "send_recv: %d transfers at %p", count,
                         (const void *)transfers);
+    if (call != NULL && call->batch != NULL && (call->stream || call->work))
+        return rdl_fail(RDL_INVALID,
+                        "send_recv: transfers in a batch have no stream or work "
+                        "of their own: rdl_batch_end has");
     if (call != NULL && call->batch != NULL) {
         RDL_TRY(rdl_batch_check(call->batch, world));
         return add_all(call->batch, group, transfers, count, call);

@@ -56,7 +56,7 @@ rdl_status rdl_work_test(rdl_world *world, rdl_work work, bool *done)
         return rdl_fail(RDL_INVALID, "rdl_work_test: done is NULL");
     RDL_TRY(rdl_task_find(world, work, &task));
     if (!rdl_task_is_done(task, work.generation))
-        rdl_tasks_advance(world, false, &sleep);
+        rdl_tasks_advance(world, true, &sleep);
     *done = rdl_task_is_done(task, work.generation);
     return *done ? take_result(task, work.generation) : RDL_OK;
 }
@@ -139,6 +139,7 @@ rdl_status rdl_group_revoke(rdl_world *world, rdl_group group)
         lane->comm->size > 1)
         (void)rdl_lane_prepare(lane);
     revoke_lane(lane);
+    rdl_registry_revoke_pairs(lane, revoke_lane);
     rdl_lane_give_up_turn(lane, ticket);
     return RDL_OK;
 }

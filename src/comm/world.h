@@ -81,9 +81,12 @@ rdl_status rdl_registry_enter(rdl_world *world, rdl_group group,
                               rdl_lane **lane, uint64_t *ticket);
 
 /* The lane on which this rank sends to member peer of the group, or receives from
- * it, and the next ticket on it. NULL if peer is this rank. */
+ * it, and the next ticket on it; if peer is this rank, a lane of one. */
 rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
                              bool sends, rdl_lane **out, uint64_t *ticket);
+
+/* Calls revoke for each way of the lane that has been used. */
+void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way));
 
 /* A slot for the lane, whose turn the caller has; the sequence goes on where the
  * key's last slot stopped. */

@@ -4,34 +4,16 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "parallel/blocks.h"
+#include "parallel/unit.h"
 
 #include <raddle/collective.h>
 #include <stdio.h>
 #include <string.h>
 
-struct rdl_fsdp {
-    rdl_world *world;
-    rdl_group shard;
-    rdl_group replicate;
-    int size; /* of shard */
-    int rank; /* in shard */
-    int replicas;
-    rdl_blocks blocks;
-    bool gathered;
-
-    void *memory;  /* of the two blocks below */
-    float *values; /* this rank's block */
-    float *sums;   /* of gradients; zero wherever there is no row, too */
-    rdl_pool *pool;
-    float *full;     /* from the pool while gathered, if size > 1 */
-    float *gradient; /* from the pool, from first use to reduce */
-};
-
 /* --- sentences ------------------------------------------------------------- */
 
 /* st with its sentence, and what was going on before it. */
-static rdl_status explain(const rdl_fsdp *unit, const char *what, rdl_status st)
+rdl_status rdl_fsdp_explain(const rdl_fsdp *unit, const char *what, rdl_status st)
 {
     if (st == RDL_OK)
         return RDL_OK;
@@ -39,8 +21,8 @@ static rdl_status explain(const rdl_fsdp *unit, const char *what, rdl_status st)
                     rdl_error_detail());
 }
 
-static rdl_status no_memory(const rdl_fsdp *unit, const char *what,
-                            size_t floats)
+rdl_status rdl_fsdp_no_memory(const rdl_fsdp *unit, const char *what,
+                              size_t floats)
 {
     return rdl_fail(RDL_NO_MEMORY, "no memory for %zu bytes: %s of %s",
                     floats * sizeof(float), what,
@@ -148,7 +130,7 @@ static rdl_status make_blocks(rdl_fsdp *unit)
 
     unit->memory = rdl_calloc(2 * block + RDL_PART_ALIGN, sizeof(float));
     if (unit->memory == NULL)
-        return no_memory(unit, "the shard", 2 * block);
+        return rdl_fsdp_no_memory(unit, "the shard", 2 * block);
     unit->values = (float *)(void *)((unsigned char *)unit->memory +
                                      (-(uintptr_t)unit->memory & (line - 1)));
     unit->sums = unit->values + block;
@@ -164,7 +146,7 @@ static rdl_status build(rdl_fsdp *unit, const rdl_parameter *parameters,
     unit->pool = rdl_pool_create();
     if (unit->pool == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a unit");
-    return explain(unit, "the unit of", compare_units(unit));
+    return rdl_fsdp_explain(unit, "the unit of", compare_units(unit));
 }
 
 rdl_status rdl_fsdp_create(rdl_world *world, rdl_group shard,
@@ -195,6 +177,7 @@ void rdl_fsdp_destroy(rdl_fsdp *unit)
 {
     if (unit == NULL)
         return;
+    rdl_fsdp_abandon(unit);
     if (unit->pool != NULL) {
         rdl_pool_give(unit->pool, unit->full);
         rdl_pool_give(unit->pool, unit->gradient);
@@ -276,27 +259,22 @@ void rdl_fsdp_square(const rdl_fsdp *unit, double *square)
 
 /* Where blocks go to and come from while the whole, in buffer, is made of them;
  * NULL: no memory. */
-static float *take_blocks(const rdl_fsdp *unit, float *buffer)
+float *rdl_fsdp_take_blocks(const rdl_fsdp *unit, float *buffer)
 {
     if (unit->blocks.direct)
         return buffer;
     return rdl_pool_take(unit->pool, rdl_blocks_floats(&unit->blocks));
 }
 
-static void give_blocks(const rdl_fsdp *unit, float *blocks)
+void rdl_fsdp_give_blocks(const rdl_fsdp *unit, float *blocks)
 {
     if (!unit->blocks.direct)
         rdl_pool_give(unit->pool, blocks);
 }
 
-/* "fsdp.gather layers.0.attention.wq.weight": what, of which unit, for traces. */
-typedef struct label {
-    char text[160];
-} label;
-
-static label label_of(const rdl_fsdp *unit, const char *what)
+rdl_fsdp_label rdl_fsdp_label_of(const rdl_fsdp *unit, const char *what)
 {
-    label l;
+    rdl_fsdp_label l;
 
     snprintf(l.text, sizeof l.text, "fsdp.%s %s", what,
              unit->blocks.parts[0].name);
@@ -305,20 +283,20 @@ static label label_of(const rdl_fsdp *unit, const char *what)
 
 static rdl_status gather_into(const rdl_fsdp *unit, float *full)
 {
-    float *blocks = take_blocks(unit, full);
-    label l = label_of(unit, "gather");
+    float *blocks = rdl_fsdp_take_blocks(unit, full);
+    rdl_fsdp_label l = rdl_fsdp_label_of(unit, "gather");
     rdl_status st;
 
     if (blocks == NULL)
-        return no_memory(unit, "the shards on their way",
+        return rdl_fsdp_no_memory(unit, "the shards on their way",
                          rdl_blocks_floats(&unit->blocks));
     st = rdl_all_gather(unit->world, unit->shard, unit->values, blocks,
                         unit->blocks.block, RDL_FLOAT32,
                         &(rdl_call){ .caller = l.text });
     if (st == RDL_OK && !unit->blocks.direct)
         rdl_blocks_unpack(&unit->blocks, blocks, full);
-    give_blocks(unit, blocks);
-    return explain(unit, "gathering", st);
+    rdl_fsdp_give_blocks(unit, blocks);
+    return rdl_fsdp_explain(unit, "gathering", st);
 }
 
 rdl_status rdl_fsdp_gather(rdl_fsdp *unit)
@@ -328,10 +306,12 @@ rdl_status rdl_fsdp_gather(rdl_fsdp *unit)
 
     if (unit == NULL)
         return rdl_fail(RDL_INVALID, "rdl_fsdp_gather: the unit is NULL");
+    if (unit->ahead.coming)
+        return rdl_fsdp_take_in(unit);
     if (!unit->gathered && unit->size > 1) {
         full = rdl_pool_take(unit->pool, unit->blocks.whole);
         if (full == NULL)
-            return no_memory(unit, "the whole", unit->blocks.whole);
+            return rdl_fsdp_no_memory(unit, "the whole", unit->blocks.whole);
         st = gather_into(unit, full);
         if (st != RDL_OK) {
             rdl_pool_give(unit->pool, full);
@@ -355,6 +335,8 @@ void rdl_fsdp_free(rdl_fsdp *unit)
 {
     if (unit == NULL)
         return;
+    if (unit->ahead.coming) /* it was prefetched for nothing */
+        (void)rdl_fsdp_take_in(unit);
     rdl_pool_give(unit->pool, unit->full);
     unit->full = NULL;
     unit->gathered = false;
@@ -362,7 +344,7 @@ void rdl_fsdp_free(rdl_fsdp *unit)
 
 /* --- gradients ------------------------------------------------------------- */
 
-static rdl_status want_gradient(rdl_fsdp *unit)
+rdl_status rdl_fsdp_want_gradient(rdl_fsdp *unit)
 {
     size_t whole = unit->blocks.whole;
 
@@ -370,19 +352,19 @@ static rdl_status want_gradient(rdl_fsdp *unit)
         return RDL_OK;
     unit->gradient = rdl_pool_take(unit->pool, whole);
     if (unit->gradient == NULL)
-        return no_memory(unit, "the whole gradient", whole);
+        return rdl_fsdp_no_memory(unit, "the whole gradient", whole);
     memset(unit->gradient, 0, whole * sizeof *unit->gradient);
     return RDL_OK;
 }
 
 float *rdl_fsdp_gradient(rdl_fsdp *unit, int i)
 {
-    if (!exists(unit, i) || want_gradient(unit) != RDL_OK)
+    if (!exists(unit, i) || rdl_fsdp_want_gradient(unit) != RDL_OK)
         return NULL;
     return unit->gradient + part(unit, i)->in_whole;
 }
 
-static void add(float *to, const float *from, size_t count)
+void rdl_fsdp_add(float *to, const float *from, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         to[i] += from[i];
@@ -392,7 +374,7 @@ static void add(float *to, const float *from, size_t count)
 static rdl_status sum_up(const rdl_fsdp *unit, float *blocks, float *mine)
 {
     size_t block = unit->blocks.block;
-    label l = label_of(unit, "reduce");
+    rdl_fsdp_label l = rdl_fsdp_label_of(unit, "reduce");
     rdl_call call = { .caller = l.text };
 
     if (unit->size > 1)
@@ -411,20 +393,21 @@ rdl_status rdl_fsdp_reduce(rdl_fsdp *unit)
 
     if (unit == NULL)
         return rdl_fail(RDL_INVALID, "rdl_fsdp_reduce: the unit is NULL");
-    RDL_TRY(want_gradient(unit));
-    blocks = take_blocks(unit, unit->gradient);
+    RDL_TRY(rdl_fsdp_settle(unit));
+    RDL_TRY(rdl_fsdp_want_gradient(unit));
+    blocks = rdl_fsdp_take_blocks(unit, unit->gradient);
     if (blocks == NULL)
-        return no_memory(unit, "the gradient on its way",
+        return rdl_fsdp_no_memory(unit, "the gradient on its way",
                          rdl_blocks_floats(&unit->blocks));
     if (!unit->blocks.direct)
         rdl_blocks_pack(&unit->blocks, unit->gradient, blocks);
     mine = blocks + (size_t)unit->rank * unit->blocks.block;
     st = sum_up(unit, blocks, mine);
     if (st == RDL_OK)
-        add(unit->sums, mine, unit->blocks.block);
-    give_blocks(unit, blocks);
+        rdl_fsdp_add(unit->sums, mine, unit->blocks.block);
+    rdl_fsdp_give_blocks(unit, blocks);
     if (st != RDL_OK)
-        return explain(unit, "reducing the gradient of", st);
+        return rdl_fsdp_explain(unit, "reducing the gradient of", st);
     rdl_pool_give(unit->pool, unit->gradient);
     unit->gradient = NULL;
     return RDL_OK;

@@ -705,3 +705,59 @@ RDL_TEST(closing_the_world_waits_for_streams_and_they_can_be_destroyed_after)
 {
     rdl_test_threads(1, leave_a_stream, NULL);
 }
+
+/* Transfers to oneself and empty batches have their place and their handle, too. */
+static void exchange_with_oneself(rdl_world *world, void *arg)
+{
+    static const int list[] = { 0, 1 };
+    int rank = rdl_world_rank(world);
+    int64_t from = 0, to = 7, seven = 7, x = 0;
+    rdl_transfer own[] = {
+        { .peer = rank, .send = &from, .count = 1, .dtype = RDL_INT64 },
+        { .peer = rank, .receive = &to, .count = 1, .dtype = RDL_INT64 },
+    };
+    rdl_stream *stream;
+    rdl_batch *batch;
+    rdl_group group;
+    rdl_work work;
+
+    (void)arg;
+    CHECK_OK(rdl_stream_create(world, NULL, &stream));
+    CHECK_OK(rdl_stream_call(stream, nap, &(unsigned){ 1 }));
+    CHECK_OK(rdl_stream_copy(stream, &from, &seven, sizeof seven));
+    to = 0;
+    CHECK_OK(rdl_exchange(world, RDL_WORLD, own, 2,
+                          &(rdl_call){ .stream = stream }));
+    CHECK_OK(rdl_stream_synchronize(stream, 0));
+    CHECK_INT(to, 7); /* after the copy, not when it was called */
+    CHECK_OK(rdl_exchange(world, RDL_WORLD, own, 2, &(rdl_call){ .work = &work }));
+    CHECK_OK(rdl_work_wait(world, work, 0));
+    CHECK_OK(rdl_exchange(world, RDL_WORLD, NULL, 0, &(rdl_call){ .work = &work }));
+    CHECK_OK(rdl_work_wait(world, work, 0));
+    CHECK_OK(rdl_batch_begin(world, &batch));
+    CHECK_STATUS(rdl_exchange(world, RDL_WORLD, own, 2,
+                              &(rdl_call){ .batch = batch, .work = &work }),
+                 RDL_INVALID);
+    CHECK_OK(rdl_batch_end(batch, &(rdl_call){ .work = &work }));
+    CHECK_OK(rdl_work_wait(world, work, 0));
+    CHECK_OK(rdl_stream_destroy(stream));
+
+    /* A revoked group has no ways between its members either. */
+    CHECK_OK(rdl_group_open(world, list, 2, "gone", &group));
+    if (rank == 0)
+        CHECK_OK(rdl_send(world, group, &seven, 1, RDL_INT64, 1, NULL));
+    else
+        CHECK_OK(rdl_receive(world, group, &x, 1, RDL_INT64, 0, NULL));
+    CHECK_OK(rdl_group_revoke(world, group));
+    CHECK_STATUS(rank == 0
+                     ? rdl_send(world, group, &seven, 1, RDL_INT64, 1, NULL)
+                     : rdl_receive(world, group, &x, 1, RDL_INT64, 0, NULL),
+                 RDL_REVOKED);
+    CHECK_OK(rdl_group_close(world, group));
+    rdl_check_digits(world, RDL_WORLD, 11);
+}
+
+RDL_TEST(transfers_to_oneself_and_empty_batches_have_their_place)
+{
+    both(2, exchange_with_oneself, NULL);
+}
