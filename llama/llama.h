@@ -20,6 +20,7 @@
 
 #include <raddle/group.h>
 #include <raddle/status.h>
+#include <raddle/stream.h>
 #include <raddle/world.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -143,6 +144,13 @@ typedef struct llama_options {
     rdl_group tokens;    /* replicate x shard: every rank that has tokens of its
                             own, which is all of them */
 
+    /* Streams of the world on which the next unit's parameters are gathered and the
+     * last one's gradients are summed while the present one computes; kept, and
+     * destroyed after llama_destroy. NULL: this thread does it when it comes. The
+     * results have the same bits. */
+    rdl_stream *gathers;
+    rdl_stream *reductions;
+
     size_t length; /* tokens in a row; 2 * cp divides it if cp > 1 */
     size_t rows;   /* most rows in one microbatch of this rank */
     llama_recompute recompute;
@@ -245,6 +253,10 @@ typedef rdl_status (*llama_visit)(void *arg, const llama_parameter *parameter,
                                   const float *whole);
 rdl_status llama_whole(llama *model, llama_visit visit, void *arg,
                        llama_error *error);
+
+/* Nanoseconds up to now that gathers and reductions on streams took, and that this
+ * thread waited for them: the rest was hidden behind computing. */
+void llama_communication(const llama *model, int64_t *took, int64_t *waited);
 
 /* Bytes of activations and buffers that the model has allocated on this rank,
  * parameters not among them. */

@@ -32,24 +32,34 @@ rdl_status llama_count_valid(llama *m, const llama_rows *rows, int count,
 
 /* ---- Forward and backward ---- */
 
+/* The unit's parameters, and those of the one after it on their way; next -1:
+ * none. */
+static rdl_status gather(llama *m, int unit, int next, llama_error *error)
+{
+    LLAMA_RADDLE(rdl_fsdp_gather(m->units[unit]));
+    if (next >= 0)
+        LLAMA_RADDLE(rdl_fsdp_prefetch(m->units[next], m->o.gathers));
+    return RDL_OK;
+}
+
 static rdl_status forward(llama *m, float factor, llama_error *error)
 {
     int layers = m->o.config.layers;
     rdl_fsdp *last = m->units[llama_last_unit(m)];
 
-    LLAMA_RADDLE(rdl_fsdp_gather(m->units[0]));
+    LLAMA_TRY(gather(m, 0, 1, error));
     llama_embed(m);
     rdl_fsdp_free(m->units[0]);
     for (int i = 0; i < layers; i++) {
         float *output = i + 1 < layers ? m->saved[i + 1].input : m->output;
 
-        LLAMA_RADDLE(rdl_fsdp_gather(m->units[1 + i]));
+        LLAMA_TRY(gather(m, 1 + i, 2 + i, error));
         LLAMA_TRY(llama_block_forward(m, i, output, error));
         /* The last block's backward pass comes next. */
         if (factor == 0 || i + 1 < layers)
             rdl_fsdp_free(m->units[1 + i]);
     }
-    LLAMA_RADDLE(rdl_fsdp_gather(last));
+    LLAMA_TRY(gather(m, llama_last_unit(m), -1, error));
     LLAMA_TRY(llama_head(m, factor, error));
     rdl_fsdp_free(last);
     return RDL_OK;
@@ -70,7 +80,15 @@ static rdl_status reduce(llama *m, int unit, llama_error *error)
             !m->kernel->finite(slot->shape[0] * slot->shape[1], gradient))
             m->unfit = i;
     }
-    return llama_pass_on(error, rdl_fsdp_reduce(m->units[unit]));
+    return llama_pass_on(error,
+                         rdl_fsdp_reduce_on(m->units[unit], m->o.reductions));
+}
+
+static rdl_status settle(llama *m, llama_error *error)
+{
+    for (int i = 0; i <= llama_last_unit(m); i++)
+        LLAMA_RADDLE(rdl_fsdp_settle(m->units[i]));
+    return RDL_OK;
 }
 
 static rdl_status backward(llama *m, bool last, llama_error *error)
@@ -78,14 +96,17 @@ static rdl_status backward(llama *m, bool last, llama_error *error)
     if (last)
         LLAMA_TRY(reduce(m, llama_last_unit(m), error));
     for (int i = m->o.config.layers - 1; i >= 0; i--) {
-        LLAMA_RADDLE(rdl_fsdp_gather(m->units[1 + i]));
+        LLAMA_TRY(gather(m, 1 + i, i > 0 ? i : -1, error));
         LLAMA_TRY(llama_block_backward(m, i, error));
         rdl_fsdp_free(m->units[1 + i]);
         if (last)
             LLAMA_TRY(reduce(m, 1 + i, error));
     }
     LLAMA_TRY(llama_embed_backward(m, error));
-    return last ? reduce(m, 0, error) : RDL_OK;
+    if (!last)
+        return RDL_OK;
+    LLAMA_TRY(reduce(m, 0, error));
+    return settle(m, error);
 }
 
 rdl_status llama_microbatch(llama *m, const llama_rows *rows, uint64_t valid,
@@ -181,4 +202,16 @@ rdl_status llama_train_step(llama *m, int step, const llama_rows *rows,
     llama_clip(m, result->norm);
     llama_update(m, learning_rate);
     return RDL_OK;
+}
+
+void llama_communication(const llama *m, int64_t *took, int64_t *waited)
+{
+    *took = *waited = 0;
+    for (int i = 0; i <= llama_last_unit(m); i++) {
+        int64_t unit_took, unit_waited;
+
+        rdl_fsdp_times(m->units[i], &unit_took, &unit_waited);
+        *took += unit_took;
+        *waited += unit_waited;
+    }
 }

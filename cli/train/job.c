@@ -77,6 +77,17 @@ static bool find_seed(train_job *j)
                   NULL);
 }
 
+/* CP's exchanges stay on this thread, FSDP's go beside it; all are on the default
+ * group. */
+static bool make_streams(train_job *j)
+{
+    if (!j->o->overlap)
+        return true;
+    return job_ok(j, rdl_stream_create(j->world, "gather", &j->gathers), NULL) &&
+           job_ok(j, rdl_stream_create(j->world, "reduce", &j->reductions),
+                  NULL);
+}
+
 static bool make_model(train_job *j)
 {
     const train_plan *p = &j->plan;
@@ -88,6 +99,8 @@ static bool make_model(train_job *j)
         .shard = j->shard,
         .replicate = j->replicate,
         .tokens = RDL_WORLD,
+        .gathers = j->gathers,
+        .reductions = j->reductions,
         .length = (size_t)p->length,
         .rows = (size_t)p->microbatch,
         .recompute = p->recompute,
@@ -131,7 +144,7 @@ static bool prepare(train_job *j)
 {
     check_own(j);
     return job_agree(j) && job_open_groups(j) && job_open_data(j) &&
-           find_seed(j) && make_model(j) && measure_peak(j);
+           find_seed(j) && make_streams(j) && make_model(j) && measure_peak(j);
 }
 
 static bool run(train_job *j)
@@ -169,6 +182,8 @@ static void leave(train_job *j)
 static void close_all(train_job *j)
 {
     llama_destroy(j->model);
+    (void)rdl_stream_destroy(j->gathers);
+    (void)rdl_stream_destroy(j->reductions);
     rdl_mesh_destroy(j->mesh);
     corpus_free(&j->data);
     free(j->room);

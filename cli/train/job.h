@@ -10,6 +10,7 @@
 
 #include <raddle/collective.h>
 #include <raddle/mesh.h>
+#include <raddle/stream.h>
 #include <raddle/trace.h>
 
 typedef struct train_job {
@@ -32,6 +33,8 @@ typedef struct train_job {
 
     llama_blas *blas;
     llama *model;
+    rdl_stream *gathers; /* NULL without --overlap */
+    rdl_stream *reductions;
     int64_t seed;
     double peak; /* of matrix products, operations a second */
     report report;

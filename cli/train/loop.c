@@ -127,6 +127,7 @@ bool job_train(train_job *j)
             (double)llama_flops_per_token(p->config, (size_t)p->length),
         .peak = j->peak,
     };
+    int64_t took = 0, waited = 0;
 
     say_beginning(j);
     if (j->o->export_to != NULL &&
@@ -137,5 +138,7 @@ bool job_train(train_job *j)
         return false;
     if (j->o->export_to != NULL && !job_export_model(j, "model.safetensors"))
         return false;
+    llama_communication(j->model, &took, &waited);
+    report_hidden(&j->report, took, waited);
     return report_account(&j->report, j->world, &s, &j->trouble);
 }

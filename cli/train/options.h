@@ -25,6 +25,7 @@ typedef struct train_options {
     int64_t shard; /* -1: the rest */
     int64_t context;
     bool fsdp;
+    bool overlap;
 
     int64_t steps;
     int64_t sequence;

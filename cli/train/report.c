@@ -254,6 +254,19 @@ static void say_account(report *r, const account *a, const step_report *last)
         (double)a->arena_total / 1048576, a->shm_peak);
 }
 
+void report_hidden(report *r, int64_t took, int64_t waited)
+{
+    double hidden = took > waited ? (double)(took - waited) : 0;
+
+    if (!r->speaks || r->json || took <= 0)
+        return;
+    report_say(r,
+               "on rank 0 gathers and reductions on streams took %.2f s, of "
+               "which %.0f %% was hidden behind computing and the exchanges of "
+               "context parallelism",
+               (double)took / 1e9, 100 * hidden / (double)took);
+}
+
 bool report_account(report *r, rdl_world *world, const step_report *last,
                     trouble *t)
 {

@@ -54,6 +54,10 @@ void report_progress(report *r, int64_t step, int64_t steps);
 /* A step has ended; show: with its line. False if it could not be written. */
 bool report_step(report *r, const step_report *s, bool show, trouble *t);
 
+/* What of the communication on streams was hidden: it took so long, and the thread
+ * that computes waited for so much of it; nanoseconds. */
+void report_hidden(report *r, int64_t took, int64_t waited);
+
 /* The last words: the account. Collective over the world. */
 bool report_account(report *r, rdl_world *world, const step_report *last,
                     trouble *t);

@@ -70,6 +70,11 @@ const flag flags[] = {
            "every rank keeps all parameters; without it they are cut over "
            "dp_shard and cp"),
 
+    SWITCH("overlap", NULL, overlap, "true",
+           "the next layer's parameters are gathered and the last one's "
+           "gradients summed on streams of their own; without it by the thread "
+           "that computes"),
+
     INTEGER("training.steps", "steps", steps, "N", "10", 1, MOST,
             "optimizer steps"),
     INTEGER("training.max_context_length", "seq", sequence, "N", "1024", 1,

@@ -135,8 +135,7 @@ rdl_status rdl_batch_end(rdl_batch *batch, const rdl_call *call)
     if (batch == NULL)
         return rdl_fail(RDL_INVALID, "rdl_batch_end: the batch is NULL");
     RDL_TRY(rdl_world_check(batch->world));
-    if (call != NULL &&
-        (call->stream != NULL || call->work != NULL)) {
+    if (call != NULL && (call->stream != NULL || call->work != NULL)) {
         st = issue(batch, call);
         if (st == RDL_OK)
             rdl_batch_init(batch, batch->world); /* the task has it all */

@@ -60,8 +60,7 @@ static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
 static int next_own(const rdl_transfer *transfers, int count, int me, bool send,
                     int i)
 {
-    while (i < count &&
-           (transfers[i].peer != me || sends(&transfers[i]) != send))
+    while (i < count && (transfers[i].peer != me || sends(&transfers[i]) != send))
         i++;
     return i;
 }
@@ -155,9 +154,10 @@ rdl_status rdl_exchange(rdl_world *world, rdl_group group,
         return rdl_fail(RDL_INVALID, "send_recv: %d transfers at %p", count,
                         (const void *)transfers);
     if (call != NULL && call->batch != NULL && (call->stream || call->work))
-        return rdl_fail(RDL_INVALID,
-                        "send_recv: transfers in a batch have no stream or work "
-                        "of their own: rdl_batch_end has");
+        return rdl_fail(
+            RDL_INVALID,
+            "send_recv: transfers in a batch have no stream or work "
+            "of their own: rdl_batch_end has");
     if (call != NULL && call->batch != NULL) {
         RDL_TRY(rdl_batch_check(call->batch, world));
         return add_all(call->batch, group, transfers, count, call);

@@ -107,12 +107,11 @@ rdl_status rdl_fsdp_prefetch(rdl_fsdp *unit, rdl_stream *stream)
      * so, as that writes sums. Values change in the optimizer alone. */
     a->coming_label = rdl_fsdp_label_of(unit, "gather");
     a->coming_full = rdl_pool_take(unit->pool, unit->blocks.whole);
-    a->coming_blocks = a->coming_full
-                           ? rdl_fsdp_take_blocks(unit, a->coming_full)
-                           : NULL;
-    st = a->coming_blocks ? issue_gather(unit, stream)
-                          : rdl_fsdp_no_memory(unit, "the whole",
-                                               unit->blocks.whole);
+    a->coming_blocks =
+        a->coming_full ? rdl_fsdp_take_blocks(unit, a->coming_full) : NULL;
+    st = a->coming_blocks
+             ? issue_gather(unit, stream)
+             : rdl_fsdp_no_memory(unit, "the whole", unit->blocks.whole);
     if (st != RDL_OK && !a->coming)
         give_coming(unit);
     return rdl_fsdp_explain(unit, "gathering", st);
@@ -141,8 +140,7 @@ rdl_status rdl_fsdp_take_in(rdl_fsdp *unit)
 
 static float *leaving_block(const rdl_fsdp *unit)
 {
-    return unit->ahead.leaving_blocks +
-           (size_t)unit->rank * unit->blocks.block;
+    return unit->ahead.leaving_blocks + (size_t)unit->rank * unit->blocks.block;
 }
 
 static rdl_status pack(void *arg)
@@ -176,8 +174,8 @@ static rdl_status issue_reduce(rdl_fsdp *unit, rdl_stream *stream)
     if (unit->size > 1) {
         call.work = &a->leaving_works[a->n_leaving_works];
         RDL_TRY(rdl_reduce_scatter(unit->world, unit->shard, a->leaving_blocks,
-                                   mine, unit->blocks.block, RDL_FLOAT32, RDL_SUM,
-                                   &call));
+                                   mine, unit->blocks.block, RDL_FLOAT32,
+                                   RDL_SUM, &call));
         a->n_leaving_works++;
     }
     if (unit->replicas > 1) {

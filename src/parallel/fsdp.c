@@ -13,7 +13,8 @@
 /* --- sentences ------------------------------------------------------------- */
 
 /* st with its sentence, and what was going on before it. */
-rdl_status rdl_fsdp_explain(const rdl_fsdp *unit, const char *what, rdl_status st)
+rdl_status rdl_fsdp_explain(const rdl_fsdp *unit, const char *what,
+                            rdl_status st)
 {
     if (st == RDL_OK)
         return RDL_OK;
@@ -289,7 +290,7 @@ static rdl_status gather_into(const rdl_fsdp *unit, float *full)
 
     if (blocks == NULL)
         return rdl_fsdp_no_memory(unit, "the shards on their way",
-                         rdl_blocks_floats(&unit->blocks));
+                                  rdl_blocks_floats(&unit->blocks));
     st = rdl_all_gather(unit->world, unit->shard, unit->values, blocks,
                         unit->blocks.block, RDL_FLOAT32,
                         &(rdl_call){ .caller = l.text });
@@ -398,7 +399,7 @@ rdl_status rdl_fsdp_reduce(rdl_fsdp *unit)
     blocks = rdl_fsdp_take_blocks(unit, unit->gradient);
     if (blocks == NULL)
         return rdl_fsdp_no_memory(unit, "the gradient on its way",
-                         rdl_blocks_floats(&unit->blocks));
+                                  rdl_blocks_floats(&unit->blocks));
     if (!unit->blocks.direct)
         rdl_blocks_pack(&unit->blocks, unit->gradient, blocks);
     mine = blocks + (size_t)unit->rank * unit->blocks.block;

@@ -18,14 +18,14 @@ typedef struct rdl_fsdp_label {
 /* What goes on beside the caller. A stream's thread writes only what its functions
  * are given, and the clock; the caller takes the rest when the event has come. */
 typedef struct rdl_ahead {
-    bool coming;          /* a gather is on its way */
+    bool coming; /* a gather is on its way */
     float *coming_full;
     float *coming_blocks;
     rdl_work coming_work;
     rdl_event *arrived;
     rdl_fsdp_label coming_label;
 
-    bool leaving;         /* a gradient is */
+    bool leaving; /* a gradient is */
     float *leaving_whole;
     float *leaving_blocks;
     rdl_work leaving_works[2]; /* over shard, over replicate */
@@ -33,7 +33,7 @@ typedef struct rdl_ahead {
     rdl_event *settled;
     rdl_fsdp_label leaving_label;
 
-    int64_t began;        /* of the streams' threads: when the present one began */
+    int64_t began; /* of the streams' threads: when the present one began */
     _Atomic int64_t took;
     int64_t waited;
 } rdl_ahead;

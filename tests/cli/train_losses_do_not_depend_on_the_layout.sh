@@ -33,4 +33,6 @@ same --ranks 4 --cp 2
 once=$loss
 same --ranks 4 --cp 2
 is "loss of a second run of four ranks" "$loss" "$once"
+same --ranks 4 --cp 2 --no-overlap
+is "loss of four ranks without streams" "$loss" "$once"
 same --cp 4

@@ -730,9 +730,11 @@ static void exchange_with_oneself(rdl_world *world, void *arg)
                           &(rdl_call){ .stream = stream }));
     CHECK_OK(rdl_stream_synchronize(stream, 0));
     CHECK_INT(to, 7); /* after the copy, not when it was called */
-    CHECK_OK(rdl_exchange(world, RDL_WORLD, own, 2, &(rdl_call){ .work = &work }));
+    CHECK_OK(
+        rdl_exchange(world, RDL_WORLD, own, 2, &(rdl_call){ .work = &work }));
     CHECK_OK(rdl_work_wait(world, work, 0));
-    CHECK_OK(rdl_exchange(world, RDL_WORLD, NULL, 0, &(rdl_call){ .work = &work }));
+    CHECK_OK(
+        rdl_exchange(world, RDL_WORLD, NULL, 0, &(rdl_call){ .work = &work }));
     CHECK_OK(rdl_work_wait(world, work, 0));
     CHECK_OK(rdl_batch_begin(world, &batch));
     CHECK_STATUS(rdl_exchange(world, RDL_WORLD, own, 2,

@@ -697,3 +697,81 @@ RDL_TEST(ranks_in_other_parts_of_the_step_get_the_same_verdict)
 {
     both(4, disagree, NULL);
 }
+
+/* Beside the caller, on streams: the same sums, step after step. */
+static void train_on_streams(rdl_world *world, void *arg)
+{
+    static const rdl_parameter parameters[] = { { "w", 5, 3 }, { "b", 7, 1 } };
+    rdl_group alone;
+    int rank = rdl_world_rank(world), size = rdl_world_size(world);
+    int me[] = { rank };
+    rdl_stream *gathers, *reductions;
+    rdl_fsdp *units[3];
+    int64_t took, waited;
+
+    (void)arg;
+    CHECK_OK(rdl_group_open(world, me, 1, NULL, &alone));
+    CHECK_OK(rdl_stream_create(world, "gather", &gathers));
+    CHECK_OK(rdl_stream_create(world, "reduce", &reductions));
+    for (int u = 0; u < 3; u++) {
+        CHECK_OK(
+            rdl_fsdp_create(world, RDL_WORLD, alone, parameters, 2, &units[u]));
+        CHECK_OK(rdl_fsdp_share(units[u], units[0]));
+        for (int p = 0; p < 2; p++) {
+            size_t first, rows, columns = parameters[p].columns;
+
+            rdl_fsdp_rows(units[u], p, &first, &rows);
+            for (size_t i = 0; i < rows * columns; i++)
+                rdl_fsdp_shard(units[u], p)[i] =
+                    (float)(100 * u + 10 * p) + (float)(first * columns + i);
+        }
+    }
+    for (int step = 1; step <= 3; step++) {
+        CHECK_OK(rdl_fsdp_prefetch(units[0], gathers));
+        for (int u = 0; u < 3; u++) {
+            CHECK_OK(rdl_fsdp_gather(units[u]));
+            if (u < 2)
+                CHECK_OK(rdl_fsdp_prefetch(units[u + 1], gathers));
+            for (int p = 0; p < 2; p++)
+                for (size_t i = 0;
+                     i < parameters[p].rows * parameters[p].columns; i++) {
+                    CHECK(rdl_fsdp_full(units[u], p)[i] ==
+                          (float)(100 * u + 10 * p) + (float)i);
+                    rdl_fsdp_gradient(units[u], p)[i] += (float)(rank + 1);
+                }
+            rdl_fsdp_free(units[u]);
+            CHECK_OK(rdl_fsdp_reduce_on(units[u], reductions));
+        }
+        for (int u = 0; u < 3; u++) {
+            CHECK_OK(rdl_fsdp_settle(units[u]));
+            for (int p = 0; p < 2; p++) {
+                size_t first, rows;
+
+                rdl_fsdp_rows(units[u], p, &first, &rows);
+                for (size_t i = 0; i < rows * parameters[p].columns; i++)
+                    CHECK(rdl_fsdp_shard_gradient(units[u], p)[i] ==
+                          (float)(step * size * (size + 1) / 2));
+            }
+        }
+    }
+    rdl_fsdp_times(units[1], &took, &waited);
+    CHECK(size == 1 || took > 0);
+    CHECK_OK(rdl_fsdp_prefetch(units[1], gathers)); /* never used */
+    CHECK_OK(rdl_fsdp_reduce_on(units[2], reductions));
+    for (int u = 0; u < 3; u++)
+        rdl_fsdp_destroy(units[u]);
+    CHECK_OK(rdl_stream_destroy(gathers));
+    CHECK_OK(rdl_stream_destroy(reductions));
+    CHECK_OK(rdl_group_close(world, alone));
+}
+
+RDL_TEST(units_on_streams_give_the_same_values_and_sums)
+{
+    for (int size = 1; size <= 4; size++) {
+        rdl_test_job job = { .size = size };
+
+        rdl_test_worlds(&job, train_on_streams, NULL);
+        job.processes = true;
+        rdl_test_worlds(&job, train_on_streams, NULL);
+    }
+}
