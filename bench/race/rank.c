@@ -135,7 +135,7 @@ static rdl_status open_all(racer *r)
     for (int i = 0; i < r->setting->ranks; i++)
         all[i] = i;
     for (int s = 0; s < RACE_STREAMS; s++) {
-        char name[16];
+        char name[24];
 
         snprintf(name, sizeof name, "stream %d", s);
         RDL_TRY(rdl_stream_create(r->world, name, &r->streams[s]));
