@@ -289,27 +289,40 @@ static int report(const options *o, score scores[RACE_ARMS][2])
     return fflush(stdout) == 0 && good ? 0 : FAILED;
 }
 
+static bool make_room(const options *o, score scores[RACE_ARMS][2])
+{
+    bool good = true;
+
+    for (int a = 0; a < RACE_ARMS; a++)
+        for (int compare = 0; compare < 2; compare++) {
+            score *s = &scores[a][compare];
+
+            s->ms = calloc((size_t)o->runs, sizeof *s->ms);
+            good &= s->ms != NULL;
+        }
+    if (!good)
+        fprintf(stderr, WHO ": no memory\n");
+    return good;
+}
+
+static void free_room(score scores[RACE_ARMS][2])
+{
+    for (int a = 0; a < RACE_ARMS; a++)
+        for (int compare = 0; compare < 2; compare++)
+            free(scores[a][compare].ms);
+}
+
 int main(int argc, char **argv)
 {
     score scores[RACE_ARMS][2];
     options o = { .runs = 28, .ranks = 4, .seed = 1 };
-    int status;
+    int status = read_options(argc, argv, &o);
 
-    memset(scores, 0, sizeof scores);
-    status = read_options(argc, argv, &o);
     if (status >= 0)
         return status;
-    for (int i = 0; i < 2 * RACE_ARMS; i++) {
-        score *s = &scores[i / 2][i % 2];
-
-        s->ms = calloc((size_t)o.runs, sizeof *s->ms);
-        if (s->ms == NULL) {
-            fprintf(stderr, WHO ": no memory\n");
-            return FAILED;
-        }
-    }
-    status = run_all(&o, scores) ? report(&o, scores) : FAILED;
-    for (int i = 0; i < 2 * RACE_ARMS; i++)
-        free(scores[i / 2][i % 2].ms);
+    memset(scores, 0, sizeof scores);
+    status = make_room(&o, scores) && run_all(&o, scores) ? report(&o, scores)
+                                                          : FAILED;
+    free_room(scores);
     return status;
 }

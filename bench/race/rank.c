@@ -135,7 +135,7 @@ static rdl_status open_all(racer *r)
     for (int i = 0; i < r->setting->ranks; i++)
         all[i] = i;
     for (int s = 0; s < RACE_STREAMS; s++) {
-        char name[16];
+        char name[24];
 
         snprintf(name, sizeof name, "stream %d", s);
         RDL_TRY(rdl_stream_create(r->world, name, &r->streams[s]));
@@ -212,35 +212,44 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
+static void close_all(racer *r)
+{
+    for (int s = 0; s < RACE_STREAMS; s++)
+        (void)rdl_stream_destroy(r->streams[s]);
+    (void)rdl_world_close(r->world);
+    for (int c = 0; c < RACE_CALLS; c++) {
+        free(r->turns[c].input);
+        free(r->turns[c].output);
+    }
+}
+
+static rdl_status open_world(racer *r)
+{
+    rdl_world_options options = { .rank = r->rank,
+                                  .size = r->setting->ranks,
+                                  .job = r->setting->job,
+                                  .start_timeout_ms = 20000,
+                                  .timeout_ms = RACE_LIMIT_MS };
+
+    if (!make_turns(r))
+        return rdl_fail(RDL_NO_MEMORY, "no memory for buffers");
+    RDL_TRY(rdl_world_open(&options, &r->world));
+    return open_all(r);
+}
+
 void race_rank(const race_setting *setting, int rank, race_report *report)
 {
     racer r = { .setting = setting, .rank = rank };
-    rdl_world_options options = { .rank = rank,
-                                  .size = setting->ranks,
-                                  .job = setting->job,
-                                  .start_timeout_ms = 20000,
-                                  .timeout_ms = RACE_LIMIT_MS };
-    double start;
-    rdl_status st;
+    rdl_status st = open_world(&r);
+    double start = now_ms();
 
-    if (!make_turns(&r)) {
-        snprintf(report->sentence, sizeof report->sentence, "no memory");
-        return;
-    }
-    st = rdl_world_open(&options, &r.world);
-    if (st == RDL_OK)
-        st = open_all(&r);
-    if (st != RDL_OK) {
+    if (st == RDL_OK) {
+        st = issue_all(&r);
+        report->ms = now_ms() - start;
+        judge(&r, st, report);
+    } else { /* broken, as the report says already */
         snprintf(report->sentence, sizeof report->sentence, "%s",
                  rdl_error_detail());
-        return; /* broken, as it was before */
     }
-    start = now_ms();
-    st = issue_all(&r);
-    report->ms = now_ms() - start;
-    judge(&r, st, report);
-    /* The process ends here; what has failed was told. */
-    for (int s = 0; s < RACE_STREAMS; s++)
-        (void)rdl_stream_destroy(r.streams[s]);
-    (void)rdl_world_close(r.world);
+    close_all(&r);
 }

@@ -17,4 +17,9 @@ objdump -p "$library/libraddle.so" | grep -q 'SONAME *libraddle.so.0$'
 if [ -e "$RADDLE_BUILD/cli/raddle" ]; then
     # The installed command finds the installed library.
     LD_LIBRARY_PATH='' ldd prefix/bin/raddle | grep -q "$PWD/prefix/.*/libraddle.so.0"
+    if [ -e "$RADDLE_BUILD/bench/race" ]; then
+        # It finds the benchmarks beside itself.
+        prefix/bin/raddle bench race --help | grep -q '^Usage: raddle bench race'
+        prefix/bin/raddle bench fence --help | grep -q '^Usage: raddle bench fence'
+    fi
 fi

@@ -69,7 +69,7 @@ static void open_crew(program *p, int number)
     crew *c = &p->crews[number];
     int size = rdl_world_size(p->world);
     int mask = 1 + draw(&p->common, (1 << size) - 1);
-    char name[8];
+    char name[16];
 
     c->me = -1;
     for (int r = 0; r < size; r++)

@@ -33,7 +33,7 @@ static rdl_status append(void *arg)
     int *log = arg;
 
     usleep(1000);
-    log[0] = log[0] * 10 + log[1]++;
+    log[0] = log[0] % 1000 * 10 + log[1]++; /* the last four */
     return RDL_OK;
 }
 
