@@ -20,8 +20,15 @@ typedef struct command {
 /* Prints help to standard output; returns the exit status. */
 int command_show_help(const command *self);
 
+/* Writes out what was printed; returns the exit status. */
+int command_finish_output(void);
+
 /* run.c */
 extern const char run_help[];
 int run_command(const command *self, int argc, char **argv);
+
+/* bench.c */
+extern const char bench_help[];
+int bench_command(const command *self, int argc, char **argv);
 
 #endif

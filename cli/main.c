@@ -28,13 +28,14 @@ static const command commands[] = {
       run_help, NULL, run_command },
     { "train", "train a small Llama, context parallel and sharded", NULL,
       train_show_help, train_command },
+    { "bench", "run a benchmark, or list them", bench_help, NULL, bench_command },
     { "version", "print the version", version_help, NULL, version_command },
     { "help", "explain a command", help_help, NULL, help_command },
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
-static int finish_output(void)
+int command_finish_output(void)
 {
     if (fflush(stdout) == 0)
         return 0;
@@ -48,7 +49,7 @@ int command_show_help(const command *self)
     if (self->show_help != NULL)
         return self->show_help();
     fputs(self->help, stdout);
-    return finish_output();
+    return command_finish_output();
 }
 
 static int show_commands(void)
@@ -67,7 +68,7 @@ static int show_commands(void)
            "\n"
            "'raddle help COMMAND' explains one of them. Wrong usage ends with "
            "status 2.\n");
-    return finish_output();
+    return command_finish_output();
 }
 
 static const command *find_command(const char *name)
@@ -111,7 +112,7 @@ static int version_command(const command *self, int argc, char **argv)
         return STATUS_USAGE;
     }
     printf("raddle %s\n", rdl_version());
-    return finish_output();
+    return command_finish_output();
 }
 
 static int help_command(const command *self, int argc, char **argv)

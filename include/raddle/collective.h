@@ -1,7 +1,8 @@
 /* Collectives: calls that all ranks of a group make together.
  *
- * Counts are elements, never bytes. Roots are group ranks (raddle/group.h). All
- * calls here block until this rank's part is done.
+ * Counts are elements, never bytes. Roots are group ranks (raddle/group.h). Calls
+ * block until this rank's part is done, unless rdl_call names a stream, a work or a
+ * batch: see raddle/work.h.
  *
  * Order: calls on one group take place in the order in which they are made, and
  * the n-th call of each member belongs together. Calls from several threads on
@@ -25,6 +26,7 @@
 #include <raddle/group.h>
 #include <raddle/status.h>
 #include <raddle/world.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,12 +93,27 @@ typedef enum rdl_reduction {
 /* Bytes of one element; 0 for a number that is no dtype. */
 RDL_API size_t rdl_dtype_bytes(rdl_dtype dtype);
 
+/* A handle of an operation that goes on beside the caller (raddle/work.h). */
+typedef struct rdl_work {
+    uint32_t index;
+    uint32_t generation;
+    uint32_t world;
+} rdl_work;
+
+typedef struct rdl_stream rdl_stream;
+typedef struct rdl_batch rdl_batch;
+
 /* What one call may want differently. Zero is the default of every field; a NULL
  * pointer is all defaults. */
 typedef struct rdl_call {
-    int64_t timeout_ms; /* 0: the world's timeout_ms */
+    int64_t timeout_ms; /* 0: the world's timeout_ms; from when it starts to wait */
+    const char *caller; /* for raddle/trace.h: who makes the call, and for what; a
+                           text that stays until the work is done */
+    rdl_stream *stream; /* raddle/stream.h; NULL: this thread */
+    rdl_work *work;     /* where its handle goes: the call returns when it is
+                           issued */
+    rdl_batch *batch; /* raddle/work.h: it starts with the others of the batch */
     double factor; /* of PREMUL_SUM: finite and not 0, equal on all ranks; else 0 */
-    const char *caller; /* for raddle/trace.h: who makes the call, and for what */
 } rdl_call;
 
 /* Returns when every member has entered. */
@@ -108,11 +125,30 @@ RDL_CALL rdl_status rdl_broadcast(rdl_world *world, rdl_group group,
                                   void *buffer, size_t count, rdl_dtype dtype,
                                   int root, const rdl_call *call);
 
+/* input: count elements; output: count, on root alone (elsewhere ignored, and may
+ * be NULL). In place on root: output == input. */
+RDL_CALL rdl_status rdl_reduce(rdl_world *world, rdl_group group,
+                               const void *input, void *output, size_t count,
+                               rdl_dtype dtype, rdl_reduction reduction,
+                               int root, const rdl_call *call);
+
 /* input and output: count elements each. In place: output == input. */
 RDL_CALL rdl_status rdl_all_reduce(rdl_world *world, rdl_group group,
                                    const void *input, void *output, size_t count,
                                    rdl_dtype dtype, rdl_reduction reduction,
                                    const rdl_call *call);
+
+/* input: count elements; output, on root alone: size * count, member r's at
+ * r * count. In place on root: input is its own part of output. */
+RDL_CALL rdl_status rdl_gather(rdl_world *world, rdl_group group,
+                               const void *input, void *output, size_t count,
+                               rdl_dtype dtype, int root, const rdl_call *call);
+
+/* input, on root alone: size * count elements, part r for member r; output: count.
+ * In place on root: output is its own part of input. */
+RDL_CALL rdl_status rdl_scatter(rdl_world *world, rdl_group group,
+                                const void *input, void *output, size_t count,
+                                rdl_dtype dtype, int root, const rdl_call *call);
 
 /* input: count elements; output: size * count, member r's at r * count. In
  * place: input is this rank's part of output. */
@@ -133,6 +169,67 @@ RDL_CALL rdl_status rdl_reduce_scatter(rdl_world *world, rdl_group group,
 RDL_CALL rdl_status rdl_all_to_all(rdl_world *world, rdl_group group,
                                    const void *input, void *output, size_t count,
                                    rdl_dtype dtype, const rdl_call *call);
+
+/* The uneven forms: counts has an entry for each member, in the group's order; 0 is
+ * allowed. Blocks follow each other without gaps. */
+
+/* counts: equal on all members. input: counts[this group rank] elements; output:
+ * all of them. In place: input is this rank's block of output. */
+RDL_CALL rdl_status rdl_all_gather_v(rdl_world *world, rdl_group group,
+                                     const void *input, void *output,
+                                     const size_t *counts, rdl_dtype dtype,
+                                     const rdl_call *call);
+
+/* counts: equal on all members. input: all blocks; output: counts[this group rank]
+ * elements, the combination of everyone's block for this rank. In place: output is
+ * this rank's block of input. */
+RDL_CALL rdl_status rdl_reduce_scatter_v(rdl_world *world, rdl_group group,
+                                         const void *input, void *output,
+                                         const size_t *counts, rdl_dtype dtype,
+                                         rdl_reduction reduction,
+                                         const rdl_call *call);
+
+/* input: a block of input_counts[r] elements for each member r; output: a block of
+ * output_counts[r] from each. What one sends and the other expects is compared for
+ * every pair before anything moves; a difference is RDL_MISMATCH on all members.
+ * Not in place. */
+RDL_CALL rdl_status rdl_all_to_all_v(rdl_world *world, rdl_group group,
+                                     const void *input,
+                                     const size_t *input_counts, void *output,
+                                     const size_t *output_counts,
+                                     rdl_dtype dtype, const rdl_call *call);
+
+/* Between two members. Transfers from one member to another meet in the order in
+ * which each side makes them, apart from the group's collectives and from the way
+ * back. Counts and dtypes that differ are RDL_MISMATCH on both sides, nothing is
+ * written, and that way is ended; the group is not. Both calls return when the
+ * transfer is done: two ranks that send to each other first and receive after wait
+ * until the deadline. Use rdl_exchange for that. */
+
+/* peer: group rank, not this one. */
+RDL_CALL rdl_status rdl_send(rdl_world *world, rdl_group group,
+                             const void *buffer, size_t count, rdl_dtype dtype,
+                             int peer, const rdl_call *call);
+RDL_CALL rdl_status rdl_receive(rdl_world *world, rdl_group group, void *buffer,
+                                size_t count, rdl_dtype dtype, int peer,
+                                const rdl_call *call);
+
+/* One transfer of a batch: send is set, or receive; of 0 elements both may be NULL,
+ * then receives says which it is. */
+typedef struct rdl_transfer {
+    int peer; /* group rank; this rank itself if the batch has both halves */
+    const void *send;
+    void *receive;
+    bool receives; /* only read where both are NULL */
+    size_t count;
+    rdl_dtype dtype;
+} rdl_transfer;
+
+/* Starts all of them together and returns when all have ended. The first failure
+ * is returned; the others go on to their ends. */
+RDL_CALL rdl_status rdl_exchange(rdl_world *world, rdl_group group,
+                                 const rdl_transfer *transfers, int count,
+                                 const rdl_call *call);
 
 #ifdef __cplusplus
 }

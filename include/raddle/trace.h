@@ -30,7 +30,7 @@ typedef struct rdl_trace_event {
     const char *dtype;     /* "float32" */
     size_t count;          /* as the caller gave it; 0 for a barrier */
     size_t bytes;          /* count elements */
-    const char *stream;    /* "null": the caller's own thread */
+    const char *stream;    /* its name; "null": the caller's own thread */
 } rdl_trace_event;
 
 typedef struct rdl_trace {

@@ -315,8 +315,8 @@ static void reduce_one(const kernel *k, void *output, const void *input,
         memcpy(output, input, count * k->bytes);
 }
 
-void rdl_reduce(void *output, const void *const *inputs, int n, size_t count,
-                rdl_dtype dtype, rdl_reduction reduction, double factor)
+void rdl_combine(void *output, const void *const *inputs, int n, size_t count,
+                 rdl_dtype dtype, rdl_reduction reduction, double factor)
 {
     double number = reduction == RDL_AVG ? n : factor;
     const kernel *k;

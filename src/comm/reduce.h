@@ -24,7 +24,7 @@ bool rdl_can_reduce(rdl_dtype dtype, rdl_reduction reduction);
  * PREMUL_SUM, which is rounded to float32 but for FLOAT64.
  * Each input is read once and output written once, in blocks that stay in the
  * cache. */
-void rdl_reduce(void *output, const void *const *inputs, int n, size_t count,
-                rdl_dtype dtype, rdl_reduction reduction, double factor);
+void rdl_combine(void *output, const void *const *inputs, int n, size_t count,
+                 rdl_dtype dtype, rdl_reduction reduction, double factor);
 
 #endif

@@ -127,8 +127,8 @@ static void check_one(room *r, const trial *t, int same, size_t shift)
                    bytes);
         inputs[k] = r->inputs[k].start;
     }
-    rdl_reduce(output->start, inputs, t->n, t->count, t->dtype, t->reduction,
-               t->factor);
+    rdl_combine(output->start, inputs, t->n, t->count, t->dtype, t->reduction,
+                t->factor);
     for (size_t i = 0; i < t->count; i++)
         if (memcmp(output->start + i * bytes, r->expected[i].bytes, bytes) != 0)
             RDL_TEST_FAIL(
@@ -203,21 +203,23 @@ RDL_TEST(sums_of_integers_wrap)
     int32_t out32[2];
     int64_t out64[2];
 
-    rdl_reduce(out8, (const void *[]){ a8, b8 }, 2, 3, RDL_UINT8, RDL_SUM, 0);
+    rdl_combine(out8, (const void *[]){ a8, b8 }, 2, 3, RDL_UINT8, RDL_SUM, 0);
     CHECK_INT(out8[0], 44);
     CHECK_INT(out8[1], 254);
     CHECK_INT(out8[2], 0);
-    rdl_reduce(out32, (const void *[]){ a32, b32 }, 2, 2, RDL_INT32, RDL_SUM, 0);
+    rdl_combine(out32, (const void *[]){ a32, b32 }, 2, 2, RDL_INT32, RDL_SUM,
+                0);
     CHECK_INT(out32[0], INT32_MIN);
     CHECK_INT(out32[1], INT32_MAX);
-    rdl_reduce(out64, (const void *[]){ a64, b64 }, 2, 2, RDL_INT64, RDL_SUM, 0);
+    rdl_combine(out64, (const void *[]){ a64, b64 }, 2, 2, RDL_INT64, RDL_SUM,
+                0);
     CHECK_INT(out64[0], INT64_MIN);
     CHECK_INT(out64[1], INT64_MAX);
-    rdl_reduce(&signed8, (const void *[]){ &large, &hundred }, 2, 1, RDL_INT8,
-               RDL_SUM, 0);
+    rdl_combine(&signed8, (const void *[]){ &large, &hundred }, 2, 1, RDL_INT8,
+                RDL_SUM, 0);
     CHECK_INT(signed8, -36);
-    rdl_reduce(&nothing, (const void *[]){ &top, &top }, 2, 1, RDL_UINT64,
-               RDL_SUM, 0);
+    rdl_combine(&nothing, (const void *[]){ &top, &top }, 2, 1, RDL_UINT64,
+                RDL_SUM, 0);
     CHECK_INT(nothing, 0);
 }
 
@@ -234,15 +236,15 @@ RDL_TEST(averages_of_integers_are_exact_and_truncated_toward_zero)
     int64_t wide_out[2];
     uint8_t bytes_out[2];
 
-    rdl_reduce(out, (const void *[]){ a, b }, 2, 5, RDL_INT32, RDL_AVG, 0);
+    rdl_combine(out, (const void *[]){ a, b }, 2, 5, RDL_INT32, RDL_AVG, 0);
     for (int i = 0; i < 5; i++)
         CHECK_INT(out[i], expected[i]);
-    rdl_reduce(wide_out, (const void *[]){ wide, more, more }, 3, 2, RDL_INT64,
-               RDL_AVG, 0);
+    rdl_combine(wide_out, (const void *[]){ wide, more, more }, 3, 2, RDL_INT64,
+                RDL_AVG, 0);
     CHECK_INT(wide_out[0], INT64_MIN);
     CHECK_INT(wide_out[1], INT64_MAX - 1);
-    rdl_reduce(bytes_out, (const void *[]){ bytes, fewer }, 2, 2, RDL_UINT8,
-               RDL_AVG, 0);
+    rdl_combine(bytes_out, (const void *[]){ bytes, fewer }, 2, 2, RDL_UINT8,
+                RDL_AVG, 0);
     CHECK_INT(bytes_out[0], 255);
     CHECK_INT(bytes_out[1], 254);
 }
@@ -269,7 +271,7 @@ RDL_TEST(averages_of_as_many_ranks_as_may_be_do_not_overflow)
 
         for (int k = 0; k < MOST; k++)
             inputs[k] = &extremes[i].bits;
-        rdl_reduce(&out, inputs, MOST, 1, extremes[i].dtype, RDL_AVG, 0);
+        rdl_combine(&out, inputs, MOST, 1, extremes[i].dtype, RDL_AVG, 0);
         CHECK(out == extremes[i].bits);
     }
 }
@@ -284,10 +286,11 @@ RDL_TEST(averages_of_floats_are_divided_and_not_multiplied)
     double zero;
 
     /* 50 / 3 and 50 * (1 / 3) are two floats. */
-    rdl_reduce(&out, (const void *[]){ &a, &b, &c }, 3, 1, RDL_FLOAT32, RDL_AVG,
-               0);
+    rdl_combine(&out, (const void *[]){ &a, &b, &c }, 3, 1, RDL_FLOAT32,
+                RDL_AVG, 0);
     CHECK(out == 50.0f / 3.0f);
-    rdl_reduce(&zero, (const void *[]){ &d, &d }, 2, 1, RDL_FLOAT64, RDL_AVG, 0);
+    rdl_combine(&zero, (const void *[]){ &d, &d }, 2, 1, RDL_FLOAT64, RDL_AVG,
+                0);
     CHECK(zero == 0 && signbit(zero));
 }
 
@@ -298,11 +301,11 @@ RDL_TEST(sums_are_taken_in_the_order_of_the_inputs)
     const float minus = -16777216;
     float out;
 
-    rdl_reduce(&out, (const void *[]){ &big, &one, &minus }, 3, 1, RDL_FLOAT32,
-               RDL_SUM, 0);
+    rdl_combine(&out, (const void *[]){ &big, &one, &minus }, 3, 1, RDL_FLOAT32,
+                RDL_SUM, 0);
     CHECK(out == 0);
-    rdl_reduce(&out, (const void *[]){ &big, &minus, &one }, 3, 1, RDL_FLOAT32,
-               RDL_SUM, 0);
+    rdl_combine(&out, (const void *[]){ &big, &minus, &one }, 3, 1, RDL_FLOAT32,
+                RDL_SUM, 0);
     CHECK(out == 1);
 }
 
@@ -314,16 +317,16 @@ RDL_TEST(sums_of_16_bits_are_taken_in_32_and_rounded_once)
     const void *more[8] = { &many, &one, &one, &one, &one, &one, &one, &one };
     uint16_t out;
 
-    rdl_reduce(&out, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
-               RDL_FLOAT16, RDL_SUM, 0);
+    rdl_combine(&out, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
+                RDL_FLOAT16, RDL_SUM, 0);
     CHECK_INT(out, 0);
-    rdl_reduce(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16,
-               RDL_SUM, 0);
+    rdl_combine(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16,
+                RDL_SUM, 0);
     CHECK_INT(out, RDL_FLOAT16_INFINITY);
-    rdl_reduce(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16,
-               RDL_AVG, 0);
+    rdl_combine(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16,
+                RDL_AVG, 0);
     CHECK_INT(out, less);
-    rdl_reduce(&out, more, 8, 1, RDL_BFLOAT16, RDL_SUM, 0);
+    rdl_combine(&out, more, 8, 1, RDL_BFLOAT16, RDL_SUM, 0);
     CHECK_INT(out, 0x4384); /* 264 */
 }
 
@@ -332,8 +335,8 @@ RDL_TEST(products_of_16_bits_are_taken_in_32_and_rounded_once)
     const uint16_t large = 0x7800, small = 0x1000; /* 2^15, 2^-11 */
     uint16_t out;
 
-    rdl_reduce(&out, (const void *[]){ &large, &large, &small, &small }, 4, 1,
-               RDL_FLOAT16, RDL_PRODUCT, 0);
+    rdl_combine(&out, (const void *[]){ &large, &large, &small, &small }, 4, 1,
+                RDL_FLOAT16, RDL_PRODUCT, 0);
     CHECK_INT(out, 0x5c00); /* 2^8 */
 }
 
@@ -346,14 +349,14 @@ RDL_TEST(products_of_integers_wrap)
     int32_t same;
     uint64_t square;
 
-    rdl_reduce(&out, (const void *[]){ &most, &most }, 2, 1, RDL_UINT16,
-               RDL_PRODUCT, 0);
+    rdl_combine(&out, (const void *[]){ &most, &most }, 2, 1, RDL_UINT16,
+                RDL_PRODUCT, 0);
     CHECK_INT(out, 1);
-    rdl_reduce(&same, (const void *[]){ &least, &minus }, 2, 1, RDL_INT32,
-               RDL_PRODUCT, 0);
+    rdl_combine(&same, (const void *[]){ &least, &minus }, 2, 1, RDL_INT32,
+                RDL_PRODUCT, 0);
     CHECK_INT(same, INT32_MIN);
-    rdl_reduce(&square, (const void *[]){ &wide, &wide }, 2, 1, RDL_UINT64,
-               RDL_PRODUCT, 0);
+    rdl_combine(&square, (const void *[]){ &wide, &wide }, 2, 1, RDL_UINT64,
+                RDL_PRODUCT, 0);
     CHECK_INT(square, 1);
 }
 
@@ -377,15 +380,15 @@ RDL_TEST(factors_multiply_each_input_in_the_type_of_the_sum)
     for (size_t i = 0; i < LENGTH(known); i++) {
         rdl_test_put(one, known[i].dtype, 1);
         rdl_test_put(two, known[i].dtype, 2);
-        rdl_reduce(out, (const void *[]){ one, two }, 2, 1, known[i].dtype,
-                   RDL_PREMUL_SUM, known[i].factor);
+        rdl_combine(out, (const void *[]){ one, two }, 2, 1, known[i].dtype,
+                    RDL_PREMUL_SUM, known[i].factor);
         CHECK_NEAR(rdl_test_get(out, known[i].dtype), known[i].expected, 0);
-        rdl_reduce(out, (const void *[]){ two }, 1, 1, known[i].dtype,
-                   RDL_PREMUL_SUM, 0.5);
+        rdl_combine(out, (const void *[]){ two }, 1, 1, known[i].dtype,
+                    RDL_PREMUL_SUM, 0.5);
         CHECK_NEAR(rdl_test_get(out, known[i].dtype), 1, 0);
     }
-    rdl_reduce(&sum, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
-               RDL_FLOAT32, RDL_PREMUL_SUM, 0.25);
+    rdl_combine(&sum, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
+                RDL_FLOAT32, RDL_PREMUL_SUM, 0.25);
     CHECK(sum == 0);
 }
 
@@ -402,16 +405,16 @@ RDL_TEST(truths_become_0_and_1_whatever_their_bytes)
     uint8_t out[6];
 
     for (int i = 0; i < 3; i++) {
-        rdl_reduce(out, both, 2, 6, RDL_BOOL, as_or[i], 0);
+        rdl_combine(out, both, 2, 6, RDL_BOOL, as_or[i], 0);
         CHECK(memcmp(out, any, 6) == 0);
-        rdl_reduce(out, both, 2, 6, RDL_BOOL, as_and[i], 0);
+        rdl_combine(out, both, 2, 6, RDL_BOOL, as_and[i], 0);
         CHECK(memcmp(out, both_are, 6) == 0);
-        rdl_reduce(out, both + 1, 1, 6, RDL_BOOL, as_or[i], 0);
+        rdl_combine(out, both + 1, 1, 6, RDL_BOOL, as_or[i], 0);
         CHECK(memcmp(out, any, 6) == 0);
     }
-    rdl_reduce(out, both, 2, 6, RDL_BOOL, RDL_BIT_XOR, 0);
+    rdl_combine(out, both, 2, 6, RDL_BOOL, RDL_BIT_XOR, 0);
     CHECK(memcmp(out, one_is, 6) == 0);
-    rdl_reduce(out, thrice, 3, 6, RDL_BOOL, RDL_BIT_XOR, 0);
+    rdl_combine(out, thrice, 3, 6, RDL_BOOL, RDL_BIT_XOR, 0);
     CHECK(memcmp(out, (uint8_t[]){ 0, 0, 1, 1, 1, 1 }, 6) == 0);
 }
 
@@ -426,8 +429,8 @@ static void check_nan(rdl_dtype dtype, size_t count, int place,
         for (size_t i = 0; i < count; i++)
             rdl_test_put(x[k] + i * bytes, dtype, k + 1);
     rdl_test_put(x[place] + (count - 1) * bytes, dtype, (double)NAN);
-    rdl_reduce(out, (const void *[]){ x[0], x[1], x[2], x[3] }, 4, count, dtype,
-               what, 0);
+    rdl_combine(out, (const void *[]){ x[0], x[1], x[2], x[3] }, 4, count,
+                dtype, what, 0);
     for (size_t i = 0; i < count - 1; i++)
         CHECK_NEAR(rdl_test_get(out + i * bytes, dtype),
                    what == RDL_MIN ? 1 : 4, 0);
@@ -462,13 +465,13 @@ RDL_TEST(of_zeros_and_of_nans_the_earliest_is_taken)
         const void *least[] = { bits[2], bits[k], bits[1 - k] };
         const void *greatest[] = { bits[3], bits[k], bits[1 - k] };
 
-        rdl_reduce(out, zeros, 2, 2, RDL_FLOAT32, RDL_MIN, 0);
+        rdl_combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MIN, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_reduce(out, zeros, 2, 2, RDL_FLOAT32, RDL_MAX, 0);
+        rdl_combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MAX, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_reduce(out, least, 3, 2, RDL_FLOAT32, RDL_MIN, 0);
+        rdl_combine(out, least, 3, 2, RDL_FLOAT32, RDL_MIN, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_reduce(out, greatest, 3, 2, RDL_FLOAT32, RDL_MAX, 0);
+        rdl_combine(out, greatest, 3, 2, RDL_FLOAT32, RDL_MAX, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
     }
 }
@@ -491,10 +494,10 @@ RDL_TEST(a_sum_of_nans_has_the_same_bits_wherever_it_stands)
                     memcpy(rooms[k] + shift + i * 4, &nans[k], 4);
             }
             for (int n = 2; n <= 3; n++) {
-                rdl_reduce(out, inputs, n, count, RDL_FLOAT32, RDL_SUM, 0);
+                rdl_combine(out, inputs, n, count, RDL_FLOAT32, RDL_SUM, 0);
                 for (size_t i = 0; i < count; i++)
                     CHECK(memcmp(out + i * 4, &ones, 4) == 0);
-                rdl_reduce(out, inputs, n, count, RDL_FLOAT32, RDL_AVG, 0);
+                rdl_combine(out, inputs, n, count, RDL_FLOAT32, RDL_AVG, 0);
                 for (size_t i = 0; i < count; i++)
                     CHECK(memcmp(out + i * 4, &ones, 4) == 0);
             }
@@ -504,6 +507,6 @@ RDL_TEST(a_sum_of_nans_has_the_same_bits_wherever_it_stands)
 RDL_TEST(nothing_is_read_or_written_for_a_count_of_0)
 {
     for (int n = 1; n <= 3; n++)
-        rdl_reduce(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0,
-                   RDL_FLOAT32, RDL_SUM, 0);
+        rdl_combine(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0,
+                    RDL_FLOAT32, RDL_SUM, 0);
 }

@@ -3,34 +3,25 @@
 #include "comm/trace.h"
 
 #include "base/ranks.h"
+#include "comm/verdict.h"
 #include "comm/world.h"
-
-static const char *dtype_name(rdl_dtype dtype)
-{
-    static const char *const names[] = {
-#define X(name, text, bytes, type) [RDL_##name] = #text,
-        RDL_DTYPE_MAP(X)
-#undef X
-    };
-
-    return names[dtype];
-}
 
 void rdl_trace_call(const rdl_trace *trace, const rdl_lane *lane,
                     const char *operation, rdl_dtype dtype, size_t count,
-                    const char *caller)
+                    const char *caller, const char *stream)
 {
     char ranks[RDL_LANE_TEXT];
     rdl_text text = { ranks, sizeof ranks };
     rdl_trace_event event = {
         .group = ranks,
-        .lane = lane->name,
+        /* A way between two members has a name that is not for people. */
+        .lane = lane->title != NULL ? "" : lane->name,
         .caller = caller != NULL ? caller : "",
         .operation = operation,
-        .dtype = dtype_name(dtype),
+        .dtype = rdl_dtype_name(dtype),
         .count = count,
         .bytes = count * rdl_dtype_bytes(dtype),
-        .stream = "null",
+        .stream = stream,
     };
 
     rdl_text_add(&text, "[");

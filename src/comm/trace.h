@@ -12,6 +12,6 @@
 /* trace is the world's, and not NULL. caller may be NULL. */
 void rdl_trace_call(const rdl_trace *trace, const rdl_lane *lane,
                     const char *operation, rdl_dtype dtype, size_t count,
-                    const char *caller);
+                    const char *caller, const char *stream);
 
 #endif

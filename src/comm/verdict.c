@@ -15,9 +15,10 @@ uint64_t rdl_fingerprint(const rdl_description *d)
 {
     uint64_t kind = (uint64_t)d->operation << 16 | (uint64_t)d->dtype << 8 |
                     (uint64_t)d->reduction;
-    uint64_t hash = rdl_hash_add(rdl_hash_add(kind + 1, d->count),
-                                 (uint64_t)(int64_t)d->root);
+    uint64_t hash = rdl_hash_add(kind + 1, d->count);
 
+    hash = rdl_hash_add(hash, (uint64_t)(int64_t)d->root);
+    hash = rdl_hash_add(hash, d->detail);
     if (d->reduction == RDL_PREMUL_SUM)
         hash = rdl_hash_bytes(hash, &d->factor, sizeof d->factor);
     return hash ? hash : 1;
@@ -71,10 +72,16 @@ void rdl_description_text(const rdl_description *d, char *buffer, size_t bytes)
     if (operation == RDL_OP_BARRIER)
         return;
     rdl_text_add(&text, "(%" PRIu64 " %s", d->count, rdl_dtype_name(d->dtype));
-    if (operation == RDL_OP_BROADCAST)
+    if (operation == RDL_OP_BROADCAST || operation == RDL_OP_REDUCE ||
+        operation == RDL_OP_GATHER || operation == RDL_OP_SCATTER)
         rdl_text_add(&text, ", root %" PRId32, d->root);
-    if (operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE_SCATTER)
+    if (operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE ||
+        operation == RDL_OP_REDUCE_SCATTER ||
+        operation == RDL_OP_REDUCE_SCATTER_V)
         rdl_text_add(&text, ", %s", rdl_reduction_name(d->reduction));
+    if (d->detail != 0)
+        rdl_text_add(&text, " in all, list of counts %08" PRIx32,
+                     (uint32_t)(d->detail >> 32));
     if (d->reduction == RDL_PREMUL_SUM)
         add_factor(&text, d);
     rdl_text_add(&text, ")");
