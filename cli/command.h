@@ -10,8 +10,9 @@
 
 typedef struct command {
     const char *name;
-    const char *summary; /* the rest of its line in `raddle --help` */
-    const char *help;    /* what `raddle NAME --help` prints */
+    const char *summary;    /* the rest of its line in `raddle --help` */
+    const char *help;       /* what `raddle NAME --help` prints, */
+    int (*show_help)(void); /* or, if it is made from a table, what prints it */
     /* argv[0] is the name; returns the exit status. */
     int (*run)(const struct command *self, int argc, char **argv);
 } command;
@@ -19,8 +20,15 @@ typedef struct command {
 /* Prints help to standard output; returns the exit status. */
 int command_show_help(const command *self);
 
+/* Writes out what was printed; returns the exit status. */
+int command_finish_output(void);
+
 /* run.c */
 extern const char run_help[];
 int run_command(const command *self, int argc, char **argv);
+
+/* bench.c */
+extern const char bench_help[];
+int bench_command(const command *self, int argc, char **argv);
 
 #endif

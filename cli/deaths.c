@@ -117,7 +117,7 @@ static void serve(keeper *k)
     if (k->job_failed || rdl_job_serve(k->job) == RDL_OK)
         return;
     k->job_failed = true;
-    output_say(k->out, RUN, "cannot serve the job any more: %s",
+    output_say(k->out, k->options->who, "cannot serve the job any more: %s",
                rdl_error_detail());
     keeper_fail(k, STATUS_FAILED);
 }

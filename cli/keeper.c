@@ -78,11 +78,11 @@ static void say_start_failure(keeper *k, const start_failure *f)
         hint = "; the interpreter that it names in its first line, or its "
                "loader, is missing";
     if (f->at_exec)
-        output_say(k->out, RUN, "'%s' cannot be run: %s (%s)%s",
+        output_say(k->out, k->options->who, "'%s' cannot be run: %s (%s)%s",
                    k->options->path, strerror(f->error),
                    strerrorname_np(f->error), hint);
     else
-        output_say(k->out, RUN, "cannot prepare rank %d: %s (%s)",
+        output_say(k->out, k->options->who, "cannot prepare rank %d: %s (%s)",
                    k->started - 1, strerror(f->error),
                    strerrorname_np(f->error));
 }
@@ -104,8 +104,8 @@ void keeper_take_report(keeper *k)
 
 static void fail_start(keeper *k, int error)
 {
-    output_say(k->out, RUN, "cannot start rank %d: %s (%s)", k->started,
-               strerror(error), strerrorname_np(error));
+    output_say(k->out, k->options->who, "cannot start rank %d: %s (%s)",
+               k->started, strerror(error), strerrorname_np(error));
     keeper_fail(k, STATUS_FAILED);
 }
 
@@ -190,7 +190,7 @@ static int raise_descriptor_limit(keeper *k)
         setrlimit(RLIMIT_NOFILE, &raised);
         return 0;
     }
-    say(RUN,
+    say(k->options->who,
         "%d ranks take %llu open files, and the limit is %llu (RLIMIT_NOFILE); "
         "start fewer ranks, or raise it (ulimit -Hn)",
         k->options->ranks, (unsigned long long)need,
@@ -215,13 +215,13 @@ static int prepare(keeper *k)
             calloc(POLL_FIXED + output_poll_most(k->out), sizeof *k->polled);
     if (k->signal_fd < 0 || k->ranks == NULL || k->batch == NULL ||
         k->polled == NULL) {
-        say(RUN, "cannot prepare the job: %s (%s)", strerror(errno),
+        say(k->options->who, "cannot prepare the job: %s (%s)", strerror(errno),
             strerrorname_np(errno));
         return STATUS_FAILED;
     }
     if (rdl_job_create(k->options->ranks, &k->job) == RDL_OK)
         return 0;
-    say(RUN, "cannot make the job: %s", rdl_error_detail());
+    say(k->options->who, "cannot make the job: %s", rdl_error_detail());
     return STATUS_FAILED;
 }
 

@@ -23,6 +23,7 @@
 #define SWEEP_TICK_MS 100
 
 typedef struct launcher {
+    const char *who;
     ending_signals signals;
     int signal_fd;
     pid_t keeper;
@@ -69,9 +70,9 @@ static void leave_stdin(void)
     close(fd);
 }
 
-static int fail(const char *what)
+static int fail(const launcher *l, const char *what)
 {
-    say(RUN, "%s: %s (%s)", what, strerror(errno), strerrorname_np(errno));
+    say(l->who, "%s: %s (%s)", what, strerror(errno), strerrorname_np(errno));
     return STATUS_FAILED;
 }
 
@@ -95,12 +96,12 @@ static int start_keeper(launcher *l, const run_options *options)
     int orders[2];
 
     if (launcher_fd < 0)
-        return fail("cannot watch over processes (pidfd_open, Linux 5.3)");
+        return fail(l, "cannot watch over processes (pidfd_open, Linux 5.3)");
     if (pipe2(orders, O_CLOEXEC | O_NONBLOCK) != 0)
-        return fail("cannot make a pipe");
+        return fail(l, "cannot make a pipe");
     l->keeper = fork();
     if (l->keeper < 0)
-        return fail("cannot start the keeper of the job");
+        return fail(l, "cannot start the keeper of the job");
     if (l->keeper == 0)
         be_keeper(options, l, launcher_fd, orders);
     close(launcher_fd);
@@ -185,7 +186,7 @@ static int end_without_keeper(const launcher *l, int status)
     bool clean = sweep(l);
 
     describe_ending(how, status);
-    say(RUN, "the keeper of the job (process %d) was %s; %s", (int)l->keeper,
+    say(l->who, "the keeper of the job (process %d) was %s; %s", (int)l->keeper,
         how,
         clean ? "all processes of the job have been ended"
               : "some processes of the job could not be ended");
@@ -198,7 +199,7 @@ static int run_keeper(launcher *l, const run_options *options)
 
     l->signal_fd = ending_signals_open(&l->signals, false);
     if (l->signal_fd < 0)
-        return fail("cannot wait for signals");
+        return fail(l, "cannot wait for signals");
     status = start_keeper(l, options);
     if (status != 0)
         return status;
@@ -209,7 +210,7 @@ static int run_keeper(launcher *l, const run_options *options)
 
 int launch(const run_options *options)
 {
-    launcher l = { .keeper = -1 };
+    launcher l = { .who = options->who, .keeper = -1 };
     int status;
 
     fill_standard_descriptors();

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "nearest.h"
 #include "say.h"
+#include "train/train.h"
 
 #include <errno.h>
 #include <raddle/version.h>
@@ -24,14 +25,17 @@ static const char help_help[] =
 
 static const command commands[] = {
     { "run", "start the ranks of a program and explain the first failure",
-      run_help, run_command },
-    { "version", "print the version", version_help, version_command },
-    { "help", "explain a command", help_help, help_command },
+      run_help, NULL, run_command },
+    { "train", "train a small Llama, context parallel and sharded", NULL,
+      train_show_help, train_command },
+    { "bench", "run a benchmark, or list them", bench_help, NULL, bench_command },
+    { "version", "print the version", version_help, NULL, version_command },
+    { "help", "explain a command", help_help, NULL, help_command },
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
-static int finish_output(void)
+int command_finish_output(void)
 {
     if (fflush(stdout) == 0)
         return 0;
@@ -42,8 +46,10 @@ static int finish_output(void)
 
 int command_show_help(const command *self)
 {
+    if (self->show_help != NULL)
+        return self->show_help();
     fputs(self->help, stdout);
-    return finish_output();
+    return command_finish_output();
 }
 
 static int show_commands(void)
@@ -62,7 +68,7 @@ static int show_commands(void)
            "\n"
            "'raddle help COMMAND' explains one of them. Wrong usage ends with "
            "status 2.\n");
-    return finish_output();
+    return command_finish_output();
 }
 
 static const command *find_command(const char *name)
@@ -106,7 +112,7 @@ static int version_command(const command *self, int argc, char **argv)
         return STATUS_USAGE;
     }
     printf("raddle %s\n", rdl_version());
-    return finish_output();
+    return command_finish_output();
 }
 
 static int help_command(const command *self, int argc, char **argv)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* What lies beyond is not compared. */
-#define WORD_MOST 31
+#define WORD_MOST 63
 
 /* A wrong letter costs two, one in the wrong case one. */
 #define EDIT 2

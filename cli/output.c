@@ -33,7 +33,7 @@ typedef struct stream {
 } stream;
 
 struct output {
-    bool prefix;
+    run_prefix prefix;
     int width; /* of the largest rank */
     sink out;
     sink err;
@@ -62,7 +62,7 @@ static void init_streams(output *o)
         };
 }
 
-output *output_open(int ranks, bool prefix)
+output *output_open(int ranks, run_prefix prefix)
 {
     output *o = calloc(1, sizeof *o);
     char largest[PREFIX_MOST];
@@ -127,11 +127,32 @@ static int add_pipe(stream *s, int *end)
     return 0;
 }
 
+static int copy_own(int *stdout_end, int *stderr_end)
+{
+    int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+    if (out >= 0 && err >= 0) {
+        *stdout_end = out;
+        *stderr_end = err;
+        return 0;
+    }
+
+    int error = errno;
+
+    close(out);
+    close(err);
+    return error;
+}
+
 int output_add(output *o, int rank, int *stdout_end, int *stderr_end)
 {
     stream *s = &o->streams[rank * 2];
-    int error = add_pipe(&s[0], stdout_end);
+    int error;
 
+    if (rank == 0 && o->prefix == PREFIX_OTHERS)
+        return copy_own(stdout_end, stderr_end);
+    error = add_pipe(&s[0], stdout_end);
     if (error != 0)
         return error;
     error = add_pipe(&s[1], stderr_end);
@@ -146,7 +167,7 @@ static void put_line(output *o, stream *s, const char *line, size_t bytes)
 {
     char prefix[PREFIX_MOST];
 
-    if (o->prefix)
+    if (o->prefix != PREFIX_NONE)
         sink_put(s->to, prefix,
                  (size_t)snprintf(prefix, sizeof prefix, "[%*d] ", o->width,
                                   s->rank));

@@ -14,6 +14,7 @@
 #ifndef RDL_CLI_OUTPUT_H
 #define RDL_CLI_OUTPUT_H
 
+#include "run.h"
 #include "say.h"
 
 #include <poll.h>
@@ -25,10 +26,11 @@
 typedef struct output output;
 
 /* For this many ranks; NULL with errno set if there is no memory. */
-output *output_open(int ranks, bool prefix);
+output *output_open(int ranks, run_prefix prefix);
 void output_close(output *o);
 
-/* Makes the two pipes of rank. The caller gives their ends to the rank and then
+/* Makes the two pipes of rank; with PREFIX_OTHERS rank 0 gets copies of our own
+ * descriptors instead, and what it writes passes us by. The caller gives their ends to the rank and then
  * closes them. 0, or an error number; then there are none. */
 int output_add(output *o, int rank, int *stdout_end, int *stderr_end);
 

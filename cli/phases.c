@@ -112,7 +112,7 @@ static void kill_until_childless(keeper *k)
         return;
     if (!k->childless && !k->launcher_gone)
         output_say(
-            k->out, RUN,
+            k->out, k->options->who,
             "some processes could not be ended within %d s and are left to "
             "the system",
             KILL_WAIT_MS / 1000);
@@ -151,10 +151,10 @@ static void say_verdict(keeper *k)
                  k->cut_short == 1 ? " was" : "s were",
                  k->cut_short == 1 ? "was" : "were");
     if (k->first.rank >= 0)
-        output_say(k->out, RUN, "rank %d failed first: %s%s", k->first.rank,
-                   k->first.text, others);
+        output_say(k->out, k->options->who, "rank %d failed first: %s%s",
+                   k->first.rank, k->first.text, others);
     else if (k->ended_by != 0 && k->own_code == 0)
-        output_say(k->out, RUN,
+        output_say(k->out, k->options->who,
                    "ended by signal %d (%s); %d of %d ranks were still running",
                    k->ended_by, signal_text(k->ended_by), k->cut_short,
                    k->options->ranks);
@@ -170,7 +170,7 @@ static void empty_pipes(keeper *k)
         return;
     say_verdict(k);
     k->phase = LEAVING;
-    if (k->launcher_gone || !output_report(k->out, RUN))
+    if (k->launcher_gone || !output_report(k->out, k->options->who))
         return;
     if (k->trouble_at == 0)
         k->trouble_at = clock_ms();

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RUN "raddle run"
 #define GRACE_DEFAULT_MS 5000
 #define GRACE_MOST_S 86400
 
@@ -154,7 +155,7 @@ static parsed parse_options(run_options *o, int argc, char **argv)
                 return PARSED_WRONG;
             break;
         case OPTION_NO_PREFIX:
-            o->prefix = false;
+            o->prefix = PREFIX_NONE;
             break;
         case 'h':
             return PARSED_HELP;
@@ -191,7 +192,7 @@ static bool take_program(run_options *o, char **rest)
 
 int run_command(const command *self, int argc, char **argv)
 {
-    run_options o = { .grace_ms = GRACE_DEFAULT_MS, .prefix = true };
+    run_options o = { .who = RUN, .grace_ms = GRACE_DEFAULT_MS };
     int status;
 
     switch (parse_options(&o, argc, argv)) {

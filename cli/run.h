@@ -1,4 +1,4 @@
-/* What `raddle run` was asked to do. */
+/* A job for the launcher. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RDL_CLI_RUN_H
 #define RDL_CLI_RUN_H
@@ -6,15 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Which lines begin with their rank. */
+typedef enum run_prefix {
+    PREFIX_ALL,
+    PREFIX_NONE,
+    PREFIX_OTHERS /* not those of rank 0, which writes to what is ours itself */
+} run_prefix;
+
 typedef struct run_options {
+    const char *who; /* says our sentences: "raddle run" */
     int ranks;
     int64_t grace_ms; /* from SIGTERM to SIGKILL */
-    bool prefix;      /* lines begin with the rank */
-    char *path;       /* of the program */
-    char **argv;      /* of the program, as typed; ended by NULL */
+    run_prefix prefix;
+    char *path;  /* of the program */
+    char **argv; /* of the program, as typed; ended by NULL */
 } run_options;
-
-/* Who says the sentences of all that belongs to this command. */
-#define RUN "raddle run"
 
 #endif

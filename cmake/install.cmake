@@ -1,5 +1,5 @@
-# What `cmake --install` copies: headers, library, command, man pages if they
-# were rendered, and how other builds find them.
+# What `cmake --install` copies: headers, library, command with the benchmarks that
+# it knows, man pages if they were rendered, and how other builds find them.
 # SPDX-License-Identifier: BSD-3-Clause
 include(CMakePackageConfigHelpers)
 
@@ -7,6 +7,12 @@ install(TARGETS raddle EXPORT raddle-targets)
 install(DIRECTORY include/raddle TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 if(TARGET raddle_command)
     install(TARGETS raddle_command)
+    foreach(name IN ITEMS race fence)
+        if(TARGET bench-${name})
+            # cli/bench.c looks for them there.
+            install(TARGETS bench-${name} RUNTIME DESTINATION libexec/raddle)
+        endif()
+    endforeach()
 endif()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/raddle)

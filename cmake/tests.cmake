@@ -8,7 +8,7 @@ include(cmake/lines.cmake)
 raddle_files(sources tests/support "[.]c$")
 list(REMOVE_ITEM sources tests/support/fuzz.c)
 add_library(raddle_test_support OBJECT ${sources})
-target_link_libraries(raddle_test_support PUBLIC raddle_internal)
+target_link_libraries(raddle_test_support PUBLIC raddle_llama raddle_internal)
 
 # Seconds that a test may take: 60, more where the code runs slower.
 set(timeout 60)
@@ -23,9 +23,13 @@ set(environment
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=100)
 
-# Sets out to the properties of the tests with this name.
+# Sets out to the properties of the tests with this name. Those of parity train
+# the debug model, several times.
 function(raddle_test_properties out name)
     string(REGEX REPLACE "/.*" "" label ${name})
+    if(label STREQUAL parity)
+        set(timeout 900)
+    endif()
     set(${out} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 LABELS ${label} PARENT_SCOPE)
 endfunction()
 
@@ -54,6 +58,11 @@ foreach(source IN LISTS sources more)
     cmake_path(GET name PARENT_PATH folder)
     cmake_path(GET name FILENAME file)
     add_executable(${target} ${source})
+    if(name MATCHES "^cli/")
+        target_link_libraries(${target} PRIVATE raddle_parts)
+        target_compile_definitions(${target} PRIVATE
+            RDL_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
+    endif()
     target_link_libraries(${target} PRIVATE raddle_test_support)
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${file}
         RUNTIME_OUTPUT_DIRECTORY tests/${folder})
@@ -75,7 +84,7 @@ raddle_files(sources tests/fuzz "_fuzz[.]c$")
 foreach(source IN LISTS sources)
     string(REGEX REPLACE "^tests/fuzz/(.*)_fuzz[.]c$" "\\1" name ${source})
     add_executable(fuzz-${name} ${source})
-    target_link_libraries(fuzz-${name} PRIVATE raddle_internal)
+    target_link_libraries(fuzz-${name} PRIVATE raddle_parts raddle_internal)
     set_target_properties(fuzz-${name} PROPERTIES OUTPUT_NAME ${name}
         RUNTIME_OUTPUT_DIRECTORY fuzz)
     if(RADDLE_FUZZ)

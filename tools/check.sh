@@ -5,7 +5,7 @@
 # the arm, the name, and why. An arm prints one line; what failed shows below it.
 # SPDX-License-Identifier: BSD-3-Clause
 
-all_arms=(quick tsan asan procs fuzz mutants aarch64 install lint)
+all_arms=(quick tsan asan procs fuzz mutants aarch64 parity install lint)
 results=
 filter=
 
@@ -111,22 +111,22 @@ unit_labels()
 
 arm_quick()
 {
-    test_preset debug -LE '^(soak|install|fuzz)$'
+    test_preset debug -LE '^(soak|install|fuzz|parity)$'
 }
 
 arm_tsan()
 {
-    test_preset tsan -LE '^(soak|install|fuzz|cli)$'
+    test_preset tsan -LE '^(soak|install|fuzz|cli|parity)$'
 }
 
 arm_asan()
 {
-    test_preset asan -LE '^(soak|install|fuzz)$'
+    test_preset asan -LE '^(soak|install|fuzz|parity)$'
 }
 
 arm_procs()
 {
-    RADDLE_TEST_RANKS=processes test_preset release -LE '^(soak|install|fuzz)$'
+    RADDLE_TEST_RANKS=processes test_preset release -LE '^(soak|install|fuzz|parity)$'
 }
 
 arm_fuzz()
@@ -144,6 +144,17 @@ arm_aarch64()
     test_preset aarch64 -L "$(unit_labels)"
 }
 
+# Against PyTorch, where it can be had.
+arm_parity()
+{
+    step 'making an environment of Python'
+    if ! python_with_torch; then
+        record skipped environment "pip could not install PyTorch; see $torch_log"
+        return 0
+    fi
+    RADDLE_PYTHON=$PWD/$torch_python test_preset release -L '^parity$'
+}
+
 arm_install()
 {
     test_preset release -L '^install$'
@@ -159,6 +170,7 @@ packages_of()
     case $1 in
     aarch64) echo arm ;;
     lint) echo clang lint docs ;;
+    parity) echo parity ;;
     esac
 }
 
@@ -246,7 +258,7 @@ check()
 arm_soak()
 {
     export RADDLE_SOAK=1
-    test_preset release -LE '^(install|fuzz)$'
+    test_preset release -LE '^(install|fuzz|parity)$'
 }
 
 arm_fuzzing()

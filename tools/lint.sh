@@ -181,9 +181,9 @@ public_headers_are_cpp17()
 
 private_headers_stand_alone()
 {
-    find src tests -name '*.h' | while read -r header; do
+    find src tests llama -name '*.h' | while read -r header; do
         gcc -std=c11 -D_GNU_SOURCE -DRDL_FAULTS "${strict[@]}" -Wno-unused-function \
-            -Iinclude -Isrc -Itests -x c "$header"
+            -Iinclude -Isrc -Itests -I. -x c "$header"
     done
     return 0
 }

@@ -123,3 +123,18 @@ build()
         return 1
     fi
 }
+
+# A Python with PyTorch, made once; false if it cannot be made.
+torch_python=build/venv/bin/python
+torch_log=build/venv.log
+python_with_torch()
+{
+    local wanted=(torch==2.13.0 numpy)
+
+    "$torch_python" -c 'import numpy, torch' 2>/dev/null && return
+    mkdir -p build
+    {
+        python3 -m venv build/venv &&
+            "$torch_python" -m pip install --quiet "${wanted[@]}"
+    } >"$torch_log" 2>&1 </dev/null && "$torch_python" -c 'import numpy, torch'
+}

@@ -24,8 +24,8 @@ typedef struct rdl_account {
                                    st_blocks * 512 */
     uint64_t dev_shm_bytes;     /* in /dev/shm: always 0 */
     uint64_t descriptors;       /* held by this world */
-    uint64_t threads;           /* started by this world: 0 */
-    uint64_t collectives;       /* calls that came back with RDL_OK */
+    uint64_t threads;           /* of its streams, and its host's helper */
+    uint64_t collectives;       /* operations that ended with RDL_OK */
 } rdl_account;
 
 RDL_CALL rdl_status rdl_account_read(rdl_world *world, rdl_account *out);

@@ -54,14 +54,16 @@ typedef struct rdl_description {
     uint8_t dtype;
     uint8_t reduction;
     uint8_t reserved;
+    double factor; /* as the reduction uses it; 0: none */
     uint64_t site;
+    uint64_t detail; /* hash of a list of counts that all must share; else 0 */
 } rdl_description;
 
 typedef struct rdl_slot {
     _Alignas(RDL_CACHE_LINE) rdl_line lines[RDL_LINES];
     rdl_description descriptions[RDL_LINES];
     /* The control line. */
-    _Atomic uint64_t key[2];     /* of list and name */
+    _Alignas(RDL_CACHE_LINE) _Atomic uint64_t key[2]; /* of list and name */
     _Atomic uint64_t passed;     /* last phase whose readings are done */
     _Atomic uint32_t tag;        /* the slot's generation, 24 bits; 0: free */
     _Atomic uint32_t cause;      /* the revoke word: 0, or a failure's status */
@@ -69,7 +71,7 @@ typedef struct rdl_slot {
     _Atomic uint32_t cause_text; /* of the failure's sentence; 0: none */
     _Atomic uint64_t name;       /* hash of the name alone */
     uint64_t last_tag;           /* the owner's, also while the slot is free */
-    uint64_t reserved[8];
+    uint64_t reserved;
 } rdl_slot;
 
 /* --- a slice --------------------------------------------------------------- */
@@ -131,8 +133,10 @@ typedef struct rdl_header {
 
 _Static_assert(sizeof(rdl_line) == RDL_CACHE_LINE,
                "data, fingerprint and sequence travel in one cache line");
-_Static_assert(sizeof(rdl_description) == 32, "shared: its layout is fixed");
-_Static_assert(sizeof(rdl_slot) == 512, "shared: its layout is fixed");
+_Static_assert(sizeof(rdl_description) == 48, "shared: its layout is fixed");
+_Static_assert(sizeof(rdl_slot) == 512 &&
+                   offsetof(rdl_slot, key) == 512 - RDL_CACHE_LINE,
+               "shared: its layout is fixed");
 _Static_assert(sizeof(rdl_slice) <= RDL_PAGE, "the slice begins with one page");
 _Static_assert(sizeof(rdl_cpus) == RDL_CPUS_MOST / 8,
                "shared: a bit a processor");

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 
 #include "base/fault.h"
+#include "base/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,17 @@
 void *rdl_calloc(size_t count, size_t bytes)
 {
     return rdl_fault_memory() ? NULL : calloc(count, bytes);
+}
+
+void *rdl_calloc_lines(size_t bytes)
+{
+    size_t whole = (bytes + RDL_CACHE_LINE - 1) & ~(size_t)(RDL_CACHE_LINE - 1);
+    void *memory =
+        rdl_fault_memory() ? NULL : aligned_alloc(RDL_CACHE_LINE, whole);
+
+    if (memory != NULL)
+        memset(memory, 0, whole);
+    return memory;
 }
 
 void *rdl_realloc(void *old, size_t bytes)

@@ -10,6 +10,8 @@
 
 /* Zeroed; also NULL when count * bytes overflows. */
 void *rdl_calloc(size_t count, size_t bytes);
+/* Zeroed, and beginning with a cache line. */
+void *rdl_calloc_lines(size_t bytes);
 void *rdl_realloc(void *old, size_t bytes);
 /* A copy of text[0..bytes) with a 0 behind it. */
 char *rdl_copy_text(const char *text, size_t bytes);

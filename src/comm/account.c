@@ -4,6 +4,15 @@
 
 #include "comm/world.h"
 
+/* Each stream has one, and the host's helper is one of this world's as of every
+ * other's on the host: it may be driving for any of them. */
+static uint64_t count_threads(const rdl_world *world)
+{
+    return atomic_load_explicit(&world->n_streams, memory_order_relaxed) +
+           (uint64_t)atomic_load_explicit(&world->host->helper_runs,
+                                          memory_order_relaxed);
+}
+
 rdl_status rdl_account_read(rdl_world *world, rdl_account *out)
 {
     rdl_account account = { 0 };
@@ -17,6 +26,7 @@ rdl_status rdl_account_read(rdl_world *world, rdl_account *out)
     account.communicators = world->n_comms;
     account.lanes = world->n_slots;
     pthread_mutex_unlock(&world->lock);
+    account.threads = count_threads(world);
     account.collectives =
         atomic_load_explicit(&world->n_collectives, memory_order_relaxed);
     if (world->mapping != NULL) {

@@ -1,278 +1,169 @@
-/* The public calls: arguments are checked here, and nowhere below. */
+/* The public calls. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <raddle/collective.h>
 
-#include "comm/run.h"
-#include "comm/world.h"
+#include "comm/call.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-size_t rdl_dtype_bytes(rdl_dtype dtype)
+rdl_status rdl_barrier(rdl_world *world, rdl_group group, const rdl_call *call)
 {
-    static const size_t sizes[] = {
-#define X(name, text, bytes, type) [RDL_##name] = bytes,
-        RDL_DTYPE_MAP(X)
-#undef X
-    };
+    rdl_arguments a = { .operation = RDL_OP_BARRIER };
 
-    return (unsigned)dtype < sizeof sizes / sizeof *sizes ? sizes[dtype] : 0;
-}
-
-/* A call as it came, and how many blocks of count elements each buffer has
- * (0: one block). */
-typedef struct call {
-    rdl_operation operation;
-    const void *input;
-    void *output;
-    size_t count;
-    rdl_dtype dtype;
-    rdl_reduction reduction;
-    int root;
-    bool reduces;
-    bool input_has_blocks;
-    bool output_has_blocks;
-} call;
-
-/* --- arguments ------------------------------------------------------------- */
-
-static rdl_status check_types(const call *c, const char *name)
-{
-    if (rdl_dtype_bytes(c->dtype) == 0)
-        return rdl_fail(RDL_INVALID, "%s: %d is no dtype", name, (int)c->dtype);
-    if (c->reduces && (unsigned)c->reduction > RDL_AVG)
-        return rdl_fail(RDL_INVALID, "%s: %d is no reduction", name,
-                        (int)c->reduction);
-    return RDL_OK;
-}
-
-/* Bytes of one block and of all; no sum of them may overflow. */
-static rdl_status check_size(const call *c, const rdl_comm *comm,
-                             const char *name, size_t *block, size_t *all)
-{
-    size_t element = rdl_dtype_bytes(c->dtype);
-
-    if (c->count > SIZE_MAX / 4 / element / (size_t)comm->size)
-        return rdl_fail(RDL_INVALID,
-                        "%s: %zu elements of %zu bytes for %d ranks: "
-                        "the size overflows",
-                        name, c->count, element, comm->size);
-    *block = c->count * element;
-    *all = *block * (size_t)comm->size;
-    return RDL_OK;
-}
-
-static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-
-    return x < y + b_bytes && y < x + a_bytes;
-}
-
-/* Whether the buffers that overlap do so in the one way that is in place. */
-static bool in_place(const call *c, const rdl_comm *comm, size_t block)
-{
-    uintptr_t input = (uintptr_t)c->input, output = (uintptr_t)c->output;
-    size_t mine = (size_t)comm->me * block;
-
-    switch (c->operation) {
-    case RDL_OP_ALL_REDUCE:
-    case RDL_OP_BROADCAST:
-        return input == output;
-    case RDL_OP_ALL_GATHER:
-        return input == output + mine;
-    case RDL_OP_REDUCE_SCATTER:
-        return output == input + mine;
-    default:
-        return false;
-    }
-}
-
-static rdl_status check_buffers(const call *c, const rdl_comm *comm,
-                                const char *name, size_t block, size_t all)
-{
-    size_t in = c->input_has_blocks ? all : block;
-    size_t out = c->output_has_blocks ? all : block;
-
-    if (c->operation == RDL_OP_BARRIER || block == 0)
-        return RDL_OK;
-    if (c->input == NULL || c->output == NULL)
-        return rdl_fail(RDL_INVALID, "%s: %s is NULL and %zu bytes are wanted",
-                        name, c->input ? "output" : "input",
-                        c->input ? out : in);
-    if (overlap(c->input, in, c->output, out) && !in_place(c, comm, block))
-        return rdl_fail(RDL_INVALID,
-                        "%s: input (%zu bytes at %p) and output (%zu bytes at "
-                        "%p) overlap, and not in the way that is in place",
-                        name, in, c->input, out, c->output);
-    return RDL_OK;
-}
-
-static rdl_status check_member(const rdl_lane *lane, const call *c,
-                               const char *name)
-{
-    char text[RDL_LANE_TEXT];
-
-    rdl_lane_text(lane, text, sizeof text);
-    if (lane->comm->me < 0)
-        return rdl_fail(RDL_INVALID, "%s: rank %d is not in %s", name,
-                        lane->world->rank, text);
-    if (c->root < 0 || c->root >= lane->comm->size)
-        return rdl_fail(RDL_INVALID,
-                        "%s: root %d is outside the group ranks 0..%d of %s",
-                        name, c->root, lane->comm->size - 1, text);
-    return RDL_OK;
-}
-
-/* --- running --------------------------------------------------------------- */
-
-/* In a group of one each collective is a copy, or nothing. */
-static rdl_status run_alone(const call *c, size_t bytes)
-{
-    if (c->output != c->input && bytes > 0)
-        memcpy(c->output, c->input, bytes);
-    return RDL_OK;
-}
-
-static rdl_status run_together(rdl_lane *lane, const call *c, size_t block,
-                               int64_t timeout_ms)
-{
-    rdl_request request = {
-        .shape = { .operation = c->operation,
-                   .me = lane->comm->me,
-                   .size = lane->comm->size,
-                   .root = c->root,
-                   .bytes = block },
-        .count = c->count,
-        .dtype = c->dtype,
-        .reduction = c->reduction,
-        .input = c->input,
-        .output = c->output,
-    };
-
-    RDL_TRY(rdl_lane_prepare(lane));
-    return rdl_run_whole(lane, &request, timeout_ms);
-}
-
-static rdl_status run_on(rdl_lane *lane, const call *c, const rdl_call *options)
-{
-    const char *name = rdl_operation_name(c->operation);
-    int64_t timeout_ms = lane->world->timeout_ms;
-    size_t block = 0, all = 0;
-    rdl_status st;
-
-    RDL_TRY(check_types(c, name));
-    if (lane->comm->me < 0 || c->root != 0)
-        RDL_TRY(check_member(lane, c, name));
-    RDL_TRY(check_size(c, lane->comm, name, &block, &all));
-    RDL_TRY(check_buffers(c, lane->comm, name, block, all));
-    if (options != NULL && options->timeout_ms < 0)
-        return rdl_fail(RDL_INVALID, "%s: a limit of %" PRId64 " ms is negative",
-                        name, options->timeout_ms);
-    if (options != NULL && options->timeout_ms > 0)
-        timeout_ms = options->timeout_ms;
-    RDL_TRY(rdl_lane_state(lane));
-    st = lane->comm->size == 1 ? run_alone(c, block)
-                               : run_together(lane, c, block, timeout_ms);
-    if (st == RDL_OK)
-        atomic_fetch_add_explicit(&lane->world->n_collectives, 1,
-                                  memory_order_relaxed);
-    return st;
-}
-
-static rdl_status run(rdl_world *world, rdl_group group, const call *c,
-                      const rdl_call *options)
-{
-    rdl_lane *lane;
-    rdl_status st;
-
-    RDL_TRY(rdl_registry_enter(world, group, &lane));
-    st = run_on(lane, c, options);
-    rdl_registry_leave(lane);
-    return st;
-}
-
-/* --- the calls ------------------------------------------------------------- */
-
-rdl_status rdl_barrier(rdl_world *world, rdl_group group,
-                       const rdl_call *options)
-{
-    call c = { .operation = RDL_OP_BARRIER };
-
-    return run(world, group, &c, options);
+    return rdl_call_run(world, group, &a, call);
 }
 
 rdl_status rdl_broadcast(rdl_world *world, rdl_group group, void *buffer,
                          size_t count, rdl_dtype dtype, int root,
-                         const rdl_call *options)
+                         const rdl_call *call)
 {
-    call c = { .operation = RDL_OP_BROADCAST,
-               .input = buffer,
-               .output = buffer,
-               .count = count,
-               .dtype = dtype,
-               .root = root };
+    rdl_arguments a = { .operation = RDL_OP_BROADCAST,
+                        .input = buffer,
+                        .output = buffer,
+                        .count = count,
+                        .dtype = dtype,
+                        .root = root };
 
-    return run(world, group, &c, options);
+    return rdl_call_run(world, group, &a, call);
+}
+
+rdl_status rdl_reduce(rdl_world *world, rdl_group group, const void *input,
+                      void *output, size_t count, rdl_dtype dtype,
+                      rdl_reduction reduction, int root, const rdl_call *call)
+{
+    rdl_arguments a = { .operation = RDL_OP_REDUCE,
+                        .input = input,
+                        .output = output,
+                        .count = count,
+                        .dtype = dtype,
+                        .reduction = reduction,
+                        .root = root };
+
+    return rdl_call_run(world, group, &a, call);
 }
 
 rdl_status rdl_all_reduce(rdl_world *world, rdl_group group, const void *input,
                           void *output, size_t count, rdl_dtype dtype,
-                          rdl_reduction reduction, const rdl_call *options)
+                          rdl_reduction reduction, const rdl_call *call)
 {
-    call c = { .operation = RDL_OP_ALL_REDUCE,
-               .input = input,
-               .output = output,
-               .count = count,
-               .dtype = dtype,
-               .reduction = reduction,
-               .reduces = true };
+    rdl_arguments a = { .operation = RDL_OP_ALL_REDUCE,
+                        .input = input,
+                        .output = output,
+                        .count = count,
+                        .dtype = dtype,
+                        .reduction = reduction };
 
-    return run(world, group, &c, options);
+    return rdl_call_run(world, group, &a, call);
+}
+
+rdl_status rdl_gather(rdl_world *world, rdl_group group, const void *input,
+                      void *output, size_t count, rdl_dtype dtype, int root,
+                      const rdl_call *call)
+{
+    rdl_arguments a = { .operation = RDL_OP_GATHER,
+                        .input = input,
+                        .output = output,
+                        .count = count,
+                        .dtype = dtype,
+                        .root = root };
+
+    return rdl_call_run(world, group, &a, call);
+}
+
+rdl_status rdl_scatter(rdl_world *world, rdl_group group, const void *input,
+                       void *output, size_t count, rdl_dtype dtype, int root,
+                       const rdl_call *call)
+{
+    rdl_arguments a = { .operation = RDL_OP_SCATTER,
+                        .input = input,
+                        .output = output,
+                        .count = count,
+                        .dtype = dtype,
+                        .root = root };
+
+    return rdl_call_run(world, group, &a, call);
 }
 
 rdl_status rdl_all_gather(rdl_world *world, rdl_group group, const void *input,
                           void *output, size_t count, rdl_dtype dtype,
-                          const rdl_call *options)
+                          const rdl_call *call)
 {
-    call c = { .operation = RDL_OP_ALL_GATHER,
-               .input = input,
-               .output = output,
-               .count = count,
-               .dtype = dtype,
-               .output_has_blocks = true };
+    rdl_arguments a = { .operation = RDL_OP_ALL_GATHER,
+                        .input = input,
+                        .output = output,
+                        .count = count,
+                        .dtype = dtype };
 
-    return run(world, group, &c, options);
+    return rdl_call_run(world, group, &a, call);
+}
+
+rdl_status rdl_all_gather_v(rdl_world *world, rdl_group group, const void *input,
+                            void *output, const size_t *counts, rdl_dtype dtype,
+                            const rdl_call *call)
+{
+    rdl_arguments a = { .operation = RDL_OP_ALL_GATHER_V,
+                        .input = input,
+                        .output = output,
+                        .input_counts = counts,
+                        .output_counts = counts,
+                        .dtype = dtype };
+
+    return rdl_call_run(world, group, &a, call);
 }
 
 rdl_status rdl_reduce_scatter(rdl_world *world, rdl_group group,
                               const void *input, void *output, size_t count,
                               rdl_dtype dtype, rdl_reduction reduction,
-                              const rdl_call *options)
+                              const rdl_call *call)
 {
-    call c = { .operation = RDL_OP_REDUCE_SCATTER,
-               .input = input,
-               .output = output,
-               .count = count,
-               .dtype = dtype,
-               .reduction = reduction,
-               .reduces = true,
-               .input_has_blocks = true };
+    rdl_arguments a = { .operation = RDL_OP_REDUCE_SCATTER,
+                        .input = input,
+                        .output = output,
+                        .count = count,
+                        .dtype = dtype,
+                        .reduction = reduction };
 
-    return run(world, group, &c, options);
+    return rdl_call_run(world, group, &a, call);
+}
+
+rdl_status rdl_reduce_scatter_v(rdl_world *world, rdl_group group,
+                                const void *input, void *output,
+                                const size_t *counts, rdl_dtype dtype,
+                                rdl_reduction reduction, const rdl_call *call)
+{
+    rdl_arguments a = { .operation = RDL_OP_REDUCE_SCATTER_V,
+                        .input = input,
+                        .output = output,
+                        .input_counts = counts,
+                        .output_counts = counts,
+                        .dtype = dtype,
+                        .reduction = reduction };
+
+    return rdl_call_run(world, group, &a, call);
 }
 
 rdl_status rdl_all_to_all(rdl_world *world, rdl_group group, const void *input,
                           void *output, size_t count, rdl_dtype dtype,
-                          const rdl_call *options)
+                          const rdl_call *call)
 {
-    call c = { .operation = RDL_OP_ALL_TO_ALL,
-               .input = input,
-               .output = output,
-               .count = count,
-               .dtype = dtype,
-               .input_has_blocks = true,
-               .output_has_blocks = true };
+    rdl_arguments a = { .operation = RDL_OP_ALL_TO_ALL,
+                        .input = input,
+                        .output = output,
+                        .count = count,
+                        .dtype = dtype };
 
-    return run(world, group, &c, options);
+    return rdl_call_run(world, group, &a, call);
+}
+
+rdl_status rdl_all_to_all_v(rdl_world *world, rdl_group group,
+                            const void *input, const size_t *input_counts,
+                            void *output, const size_t *output_counts,
+                            rdl_dtype dtype, const rdl_call *call)
+{
+    rdl_arguments a = { .operation = RDL_OP_ALL_TO_ALL_V,
+                        .input = input,
+                        .output = output,
+                        .input_counts = input_counts,
+                        .output_counts = output_counts,
+                        .dtype = dtype };
+
+    return rdl_call_run(world, group, &a, call);
 }

@@ -50,6 +50,7 @@ rdl_status rdl_host_create(const rdl_host_options *options, rdl_host **out)
         return st;
     }
     pthread_mutex_init(&host->lock, NULL);
+    pthread_mutex_init(&host->helping, NULL);
     *out = host;
     return RDL_OK;
 }
@@ -74,6 +75,9 @@ void rdl_host_release(rdl_host *host)
 
 void rdl_host_free(rdl_host *host)
 {
+    if (rdl_fork_mark_holds(host->mark)) /* a forked child has no such thread */
+        rdl_helper_end(host);
+    pthread_mutex_destroy(&host->helping);
     pthread_mutex_destroy(&host->lock);
     rdl_fork_mark_destroy(host->mark);
     rdl_free(host);

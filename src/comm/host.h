@@ -9,6 +9,9 @@
 
 #include <pthread.h>
 #include <raddle/host.h>
+#include <raddle/world.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 typedef struct rdl_mapping {
     rdl_arena arena;
@@ -23,7 +26,19 @@ struct rdl_host {
     size_t staging_bytes;
     int groups;
     rdl_fork_mark *mark;
+
+    /* The helper (comm/helper.c). */
+    pthread_mutex_t helping; /* held through a round; protects worlds */
+    rdl_world *worlds;       /* open ones */
+    pthread_t helper;
+    _Atomic bool helper_runs;
+    _Atomic bool helper_ends;
+    _Atomic bool helper_sleeps;
+    _Atomic uint32_t helper_word; /* changes when there is something to do */
 };
+
+/* Ends the thread, if there is one. */
+void rdl_helper_end(rdl_host *host);
 
 void rdl_host_hold(rdl_host *host);
 void rdl_host_release(rdl_host *host);

@@ -28,13 +28,17 @@ static rdl_status make_peers(rdl_lane *lane)
 
 rdl_status rdl_lane_prepare(rdl_lane *lane)
 {
+    rdl_status st;
     rdl_peer *me;
 
     if (lane->peers == NULL)
         RDL_TRY(make_peers(lane));
     if (lane->mine.slot != NULL)
         return RDL_OK;
-    RDL_TRY(rdl_registry_give_slot(lane->world, lane));
+    pthread_mutex_lock(&lane->failing);
+    st = rdl_registry_give_slot(lane->world, lane);
+    pthread_mutex_unlock(&lane->failing);
+    RDL_TRY(st);
     me = &lane->peers[lane->comm->me];
     me->slot = lane->mine.slot;
     me->tag = lane->mine.tag;
@@ -113,6 +117,10 @@ void rdl_lane_text(const rdl_lane *lane, char *buffer, size_t bytes)
 {
     rdl_text text = { buffer, bytes };
 
+    if (lane->title != NULL) {
+        rdl_text_add(&text, "%s", lane->title);
+        return;
+    }
     if (lane->index == 0)
         rdl_text_add(&text, "the world [");
     else if (lane->name[0] == 0)
@@ -125,40 +133,53 @@ void rdl_lane_text(const rdl_lane *lane, char *buffer, size_t bytes)
 
 rdl_status rdl_lane_state(rdl_lane *lane)
 {
-    if (lane->failure == RDL_OK)
+    /* Pairs with the release in rdl_lane_fail: the cause is written. */
+    uint32_t failure =
+        atomic_load_explicit(&lane->failure, memory_order_acquire);
+
+    if (failure == RDL_OK)
         return RDL_OK;
-    lane->reported = true;
-    return rdl_fail(lane->failure, "%s",
+    atomic_store_explicit(&lane->reported, true, memory_order_relaxed);
+    return rdl_fail((rdl_status)failure, "%s",
                     lane->cause ? lane->cause
                                 : "the group has failed before; there was no "
                                   "memory to note how");
 }
 
-/* Sequentially consistent for the bells. */
-static void publish_failure(rdl_lane *lane)
+/* Under the lock. Before the first use there is no slot to publish it in, and
+ * nobody waits for us in one. */
+static void publish_failure(rdl_lane *lane, rdl_status status)
 {
     rdl_slot *slot = lane->mine.slot;
 
+    if (slot == NULL)
+        return;
     if (lane->cause != NULL)
         atomic_store_explicit(&slot->cause_text,
                               rdl_shelf_put_text(&lane->world->shelf, lane->cause,
                                                  strlen(lane->cause)),
                               memory_order_relaxed);
-    /* Pairs with the acquire in rdl_slot_cause. */
-    atomic_store_explicit(&slot->cause, (uint32_t)lane->failure,
-                          memory_order_seq_cst);
+    /* Pairs with the acquire in rdl_slot_cause; sequentially consistent for the
+     * bells. */
+    atomic_store_explicit(&slot->cause, (uint32_t)status, memory_order_seq_cst);
     RDL_FENCE(memory_order_release);
-    ring_peers(lane);
 }
 
 rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
 {
-    if (lane->failure == RDL_OK) {
-        lane->failure = status;
+    pthread_mutex_lock(&lane->failing);
+    if (atomic_load_explicit(&lane->failure, memory_order_relaxed) == RDL_OK) {
         lane->cause =
             rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
-        publish_failure(lane);
+        /* Before the peers see it: our own next call must not succeed. */
+        atomic_store_explicit(&lane->failure, (uint32_t)status,
+                              memory_order_seq_cst);
+        publish_failure(lane, status);
+        if (lane->mine.slot != NULL)
+            ring_peers(lane);
+        rdl_bell_ring(rdl_world_slice(lane->world));
     }
+    pthread_mutex_unlock(&lane->failing);
     return rdl_lane_state(lane);
 }
 
@@ -239,6 +260,7 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
     char what[RDL_SENTENCE / 2];
 
+    RDL_TRY(rdl_lane_state(lane)); /* another thread may have revoked it */
     for (int i = 0; i < lane->comm->size; i++) {
         rdl_peer *p = &lane->peers[i];
 
@@ -320,8 +342,6 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
 
 /* --- waiting --------------------------------------------------------------- */
 
-#define SLEEP_MOST INT64_C(20000000) /* then look around again */
-
 static inline void relax(void)
 {
 #if defined(__x86_64__)
@@ -359,22 +379,29 @@ static bool yield(rdl_lane *lane, int peer)
     return false;
 }
 
-/* One announced look, and one sleep if there was nothing to see. */
-static rdl_status doze(rdl_lane *lane, int peer, const rdl_limit *limit,
-                       bool *arrived)
+rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit)
 {
-    rdl_slice *mine = lane->world->shelf.slice;
+    if (limit->deadline == 0)
+        limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
+    RDL_TRY(look_around(lane, peer, limit));
+    if (rdl_deadline_passed(limit->deadline) && !rdl_lane_arrived(lane, peer))
+        return time_out(lane, peer, limit);
+    return RDL_OK;
+}
+
+/* One announced look, and one sleep if there was nothing to see. */
+static rdl_status doze(rdl_lane *lane, int peer, rdl_limit *limit, bool *arrived)
+{
+    rdl_slice *mine = rdl_world_slice(lane->world);
     uint32_t bell = rdl_bell_announce(mine);
     rdl_status st = RDL_OK;
 
     *arrived = rdl_lane_arrived(lane, peer);
     if (!*arrived)
-        st = look_around(lane, peer, limit);
-    if (!*arrived && st == RDL_OK && rdl_deadline_passed(limit->deadline))
-        st = time_out(lane, peer, limit);
+        st = rdl_lane_look(lane, peer, limit);
     if (!*arrived && st == RDL_OK)
         rdl_bell_sleep(mine, bell,
-                       rdl_deadline_left(limit->deadline, SLEEP_MOST));
+                       rdl_deadline_left(limit->deadline, RDL_SLEEP_MOST));
     rdl_bell_withdraw(mine);
     return st;
 }
@@ -384,9 +411,69 @@ rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit)
     bool arrived =
         rdl_lane_arrived(lane, peer) || spin(lane, peer) || yield(lane, peer);
 
-    if (!arrived && limit->deadline == 0)
-        limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
     while (!arrived)
         RDL_TRY(doze(lane, peer, limit, &arrived));
+    return RDL_OK;
+}
+
+/* --- turns ----------------------------------------------------------------- */
+
+void rdl_lane_pass_turn(rdl_lane *lane, uint64_t ticket)
+{
+    rdl_turns_pass(&lane->turns, ticket);
+    rdl_bell_ring(rdl_world_slice(lane->world));
+}
+
+void rdl_lane_give_up_turn(rdl_lane *lane, uint64_t ticket)
+{
+    rdl_turns_give_up(&lane->turns, ticket);
+    rdl_bell_ring(rdl_world_slice(lane->world));
+}
+
+static rdl_status miss_turn(rdl_lane *lane, const rdl_limit *limit)
+{
+    char group[RDL_LANE_TEXT];
+
+    rdl_lane_text(lane, group, sizeof group);
+    rdl_say("%s on %s: timed out after %.3g s, waiting for its turn behind "
+            "operations that were issued before it on this rank",
+            limit->operation, group, (double)limit->timeout_ms / 1000);
+    return rdl_lane_fail(lane, RDL_TIMEOUT);
+}
+
+rdl_status rdl_lane_look_for_turn(rdl_lane *lane, rdl_limit *limit)
+{
+    if (limit->deadline == 0)
+        limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
+    RDL_TRY(rdl_lane_state(lane));
+    return rdl_deadline_passed(limit->deadline) ? miss_turn(lane, limit)
+                                                : RDL_OK;
+}
+
+rdl_status rdl_lane_await_turn(rdl_lane *lane, uint64_t ticket, rdl_limit *limit)
+{
+    rdl_slice *mine = rdl_world_slice(lane->world);
+
+    for (int i = 0; i < 32 && !rdl_turns_is(&lane->turns, ticket); i++)
+        sched_yield();
+    while (!rdl_turns_is(&lane->turns, ticket)) {
+        uint32_t bell = rdl_bell_announce(mine);
+        rdl_time sleep = RDL_SLEEP_MOST;
+        rdl_status st = rdl_lane_look_for_turn(lane, limit);
+
+        /* What is ahead may be pending with nobody to drive it. */
+        if (st == RDL_OK && rdl_tasks_advance(lane->world, true, &sleep)) {
+            rdl_bell_withdraw(mine);
+            continue;
+        }
+        if (st == RDL_OK && !rdl_turns_is(&lane->turns, ticket))
+            rdl_bell_sleep(mine, bell,
+                           rdl_deadline_left(limit->deadline, sleep));
+        rdl_bell_withdraw(mine);
+        if (st != RDL_OK) {
+            rdl_lane_give_up_turn(lane, ticket);
+            return st;
+        }
+    }
     return RDL_OK;
 }

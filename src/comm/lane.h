@@ -12,6 +12,7 @@
 #include "base/slot.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "comm/turns.h"
 
 #include <pthread.h>
 #include <raddle/world.h>
@@ -35,33 +36,60 @@ typedef struct rdl_peer {
     uint64_t offered; /* where its staging for the present call lies */
 } rdl_peer;
 
+/* An operation's limit, and its name for sentences: "all_reduce". The clock is
+ * asked only by who has to sleep. */
+typedef struct rdl_limit {
+    rdl_deadline deadline; /* 0: not set yet */
+    int64_t timeout_ms;
+    const char *operation;
+} rdl_limit;
+
 typedef struct rdl_lane rdl_lane;
 struct rdl_lane {
     rdl_world *world;
-    pthread_mutex_t lock;        /* the drive lock: held through an operation */
-    _Atomic uint32_t generation; /* changes under both locks */
+    rdl_turns turns;             /* who has the turn drives the lane */
+    _Atomic uint32_t generation; /* changes by who has the turn, under the world's
+                                    lock */
 
     /* The registry's (comm/registry.c), under the world's lock. */
     uint32_t index;
     uint32_t openings; /* 0: free or dormant */
     rdl_key key;
-    rdl_comm *comm; /* does not change while open */
-    char *name;     /* likewise; "" is the default lane */
-    rdl_lane *next; /* free or dormant ones */
+    rdl_comm *comm;   /* does not change while open */
+    char *name;       /* likewise; "" is the default lane */
+    char *title;      /* what messages call it; NULL: by name and list */
+    rdl_lane **pairs; /* lanes to and from each member, for send and receive */
+    rdl_lane *next;   /* free or dormant ones */
     rdl_lane *previous;
 
-    /* Under the drive lock. */
+    /* Of who has the turn. */
     rdl_slot_ref mine; /* slot NULL: not used yet */
     uint64_t sequence; /* the last phase published */
     uint64_t number;   /* of calls */
     rdl_peer *peers;
-    rdl_status failure;
-    bool reported;
-    char *cause; /* the failure's sentence; NULL: no memory for it */
+
+    /* The first failure. Written once, under its lock, by who has the turn or by
+     * who gave up waiting for it: cause, then failure. */
+    pthread_mutex_t failing;
+    _Atomic uint32_t failure; /* rdl_status */
+    _Atomic bool reported;
+    char *cause; /* its sentence; NULL: no memory for it */
 };
 
-/* Makes sure that this rank's slot and peers are there. The caller holds the
- * drive lock. */
+/* The holder of the turn has done with the lane: the next may go on. */
+void rdl_lane_pass_turn(rdl_lane *lane, uint64_t ticket);
+void rdl_lane_give_up_turn(rdl_lane *lane, uint64_t ticket);
+
+/* Waits for the ticket's turn. RDL_TIMEOUT, or the lane's failure: the ticket is
+ * given up. */
+rdl_status rdl_lane_await_turn(rdl_lane *lane, uint64_t ticket,
+                               rdl_limit *limit);
+
+/* One look at what may end the wait for a turn: a failure, the deadline. */
+rdl_status rdl_lane_look_for_turn(rdl_lane *lane, rdl_limit *limit);
+
+/* Makes sure that this rank's slot and peers are there. This and what follows is
+ * for who has the turn, if nothing else is said. */
 rdl_status rdl_lane_prepare(rdl_lane *lane);
 
 /* The payload of the next phase's line, to be filled. */
@@ -81,23 +109,22 @@ void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
 /* Whether peer's line of the present phase is there; never waits. */
 bool rdl_lane_arrived(rdl_lane *lane, int peer);
 
-/* An operation's limit, and its name for sentences: "all_reduce". The clock is
- * asked only by who has to sleep. */
-typedef struct rdl_limit {
-    rdl_deadline deadline; /* 0: not set yet */
-    int64_t timeout_ms;
-    const char *operation;
-} rdl_limit;
+/* A wait sleeps at most that long before it looks around again. */
+#define RDL_SLEEP_MOST INT64_C(20000000)
 
 /* Waits for it. RDL_TIMEOUT, RDL_PEER and what a peer reports are failures of the
  * lane, already noted. */
 rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit);
 
+/* One look at what may end the wait for peer: a failure, a death, the deadline.
+ * For who waits on several lanes at once. */
+rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit);
+
 /* Notes the lane's first failure, with the thread's sentence; peers see it.
- * Returns the first failure and sets its sentence. */
+ * Returns the first failure and sets its sentence. Any thread inside the lane. */
 rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status);
 
-/* RDL_OK, or the first failure with its sentence. */
+/* RDL_OK, or the first failure with its sentence. Any thread. */
 rdl_status rdl_lane_state(rdl_lane *lane);
 
 /* RDL_OK: what was read from the peer's staging up to now is good. Else its

@@ -35,27 +35,149 @@ const char *rdl_operation_name(rdl_operation operation)
     return operation < sizeof names / sizeof *names ? names[operation] : "?";
 }
 
-static bool has_blocks(const rdl_shape *shape)
+bool rdl_operation_reduces(rdl_operation operation)
 {
-    return shape->operation == RDL_OP_REDUCE_SCATTER ||
-           shape->operation == RDL_OP_ALL_TO_ALL;
+    return operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE ||
+           operation == RDL_OP_REDUCE_SCATTER ||
+           operation == RDL_OP_REDUCE_SCATTER_V;
 }
 
-/* What one rank hands over in all. */
-static size_t input_bytes(const rdl_shape *shape)
+/* --- blocks ---------------------------------------------------------------- */
+
+/* Whether each member's input is a block for every member. */
+static bool has_blocks(const rdl_shape *s)
 {
-    return has_blocks(shape) ? shape->bytes * (size_t)shape->size : shape->bytes;
+    switch (s->operation) {
+    case RDL_OP_REDUCE_SCATTER:
+    case RDL_OP_REDUCE_SCATTER_V:
+    case RDL_OP_ALL_TO_ALL:
+    case RDL_OP_ALL_TO_ALL_V:
+    case RDL_OP_SCATTER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static size_t in_at(const rdl_shape *s, int j)
+{
+    return s->uneven ? s->uneven->in_at[j] : (size_t)j * s->bytes;
+}
+
+static size_t in_bytes(const rdl_shape *s, int j)
+{
+    return s->uneven ? s->uneven->in_bytes[j] : s->bytes;
+}
+
+static size_t their_at(const rdl_shape *s, int j)
+{
+    return s->uneven ? s->uneven->their_at[j] : (size_t)s->me * s->bytes;
+}
+
+static size_t out_at(const rdl_shape *s, int j)
+{
+    return s->uneven ? s->uneven->out_at[j] : (size_t)j * s->bytes;
+}
+
+static size_t out_bytes(const rdl_shape *s, int j)
+{
+    return s->uneven ? s->uneven->out_bytes[j] : s->bytes;
+}
+
+static size_t block_most(const rdl_shape *s)
+{
+    return s->uneven ? s->uneven->block_most : s->bytes;
+}
+
+/* The most that any member hands over. */
+static size_t input_most(const rdl_shape *s)
+{
+    if (s->uneven != NULL)
+        return s->uneven->total_most;
+    return has_blocks(s) ? s->bytes * (size_t)s->size : s->bytes;
+}
+
+/* What this rank hands over. */
+static size_t input_bytes(const rdl_shape *s)
+{
+    int last = s->size - 1;
+
+    if (!has_blocks(s))
+        return in_bytes(s, s->me);
+    return in_at(s, last) + in_bytes(s, last);
+}
+
+/* Whether this rank's input is used at all, and its output. */
+static bool gives(const rdl_shape *s)
+{
+    return (s->operation != RDL_OP_BROADCAST &&
+            s->operation != RDL_OP_SEND_RECV && s->operation != RDL_OP_SCATTER) ||
+           s->me == s->root;
+}
+
+static bool gets(const rdl_shape *s)
+{
+    switch (s->operation) {
+    case RDL_OP_REDUCE:
+    case RDL_OP_GATHER:
+        return s->me == s->root;
+    case RDL_OP_BROADCAST:
+    case RDL_OP_SEND_RECV:
+        return s->me != s->root;
+    default:
+        return true;
+    }
+}
+
+/* From how many members a round takes, one after another; else it takes from the
+ * root, or reduces all. */
+static int takes(const rdl_shape *s)
+{
+    switch (s->operation) {
+    case RDL_OP_ALL_GATHER:
+    case RDL_OP_ALL_GATHER_V:
+    case RDL_OP_GATHER:
+    case RDL_OP_ALL_TO_ALL:
+    case RDL_OP_ALL_TO_ALL_V:
+        return s->size;
+    default:
+        return 1;
+    }
+}
+
+/* The step that consumes what comes from member `which`. */
+static rdl_step consume(const rdl_shape *s, int which)
+{
+    switch (s->operation) {
+    case RDL_OP_ALL_REDUCE:
+    case RDL_OP_REDUCE:
+    case RDL_OP_REDUCE_SCATTER:
+    case RDL_OP_REDUCE_SCATTER_V:
+        return (rdl_step){ .kind = RDL_STEP_REDUCE };
+    case RDL_OP_BROADCAST:
+    case RDL_OP_SEND_RECV:
+    case RDL_OP_SCATTER:
+        return (rdl_step){ .kind = RDL_STEP_TAKE, .peer = s->root };
+    default:
+        return (rdl_step){ .kind = RDL_STEP_TAKE, .peer = which };
+    }
+}
+
+/* Where it goes: 0 where a round has one output, else the member's place. */
+static size_t place_of(const rdl_shape *s, int which)
+{
+    return takes(s) > 1 ? out_at(s, which) : 0;
 }
 
 bool rdl_plan_fits_line(const rdl_shape *shape)
 {
-    return shape->operation == RDL_OP_BARRIER ||
-           input_bytes(shape) <= RDL_INLINE;
+    return shape->operation == RDL_OP_BARRIER || input_most(shape) <= RDL_INLINE;
 }
 
 static bool wants_two_phases(const rdl_shape *shape)
 {
-    return shape->operation == RDL_OP_ALL_REDUCE &&
+    return (shape->operation == RDL_OP_ALL_REDUCE ||
+            shape->operation == RDL_OP_REDUCE) &&
            shape->bytes > one_shot_most(shape->size);
 }
 
@@ -68,7 +190,7 @@ static size_t slice_of(size_t piece, int size)
 size_t rdl_plan_wish(const rdl_shape *shape)
 {
     size_t blocks = has_blocks(shape) ? (size_t)shape->size : 1;
-    size_t piece = round_up(shape->bytes);
+    size_t piece = round_up(block_most(shape));
 
     if (wants_two_phases(shape))
         return piece + slice_of(piece, shape->size);
@@ -98,9 +220,9 @@ static uint64_t rounds_for(size_t bytes, size_t piece)
 static void choose(rdl_plan *plan, size_t window)
 {
     const rdl_shape *s = &plan->shape;
-    size_t whole = round_up(s->bytes);
+    size_t whole = round_up(block_most(s));
 
-    if (s->operation == RDL_OP_BARRIER || s->bytes == 0) {
+    if (s->operation == RDL_OP_BARRIER || block_most(s) == 0) {
         plan->algorithm = RDL_EMPTY;
         plan->in_line = true;
         plan->piece = RDL_INLINE;
@@ -125,17 +247,6 @@ static void choose(rdl_plan *plan, size_t window)
     }
 }
 
-static int takes(const rdl_shape *s)
-{
-    switch (s->operation) {
-    case RDL_OP_ALL_GATHER:
-    case RDL_OP_ALL_TO_ALL:
-        return s->size;
-    default:
-        return 1;
-    }
-}
-
 #ifdef RDL_MUTANT_END /* tests must catch this build */
 #define STEPS_AT_END 0
 #else
@@ -153,15 +264,15 @@ rdl_plan rdl_plan_make(const rdl_shape *shape, size_t window)
         plan.steps_in_round = 2;
         break;
     case RDL_ONE_SHOT:
-        plan.rounds = rounds_for(shape->bytes, plan.piece);
+        plan.rounds = rounds_for(block_most(shape), plan.piece);
         plan.steps_in_round = 3 + takes(shape);
         break;
     case RDL_STREAMED:
-        plan.rounds = rounds_for(input_bytes(shape), plan.piece);
+        plan.rounds = rounds_for(input_most(shape), plan.piece);
         plan.steps_in_round = 3 + takes(shape);
         break;
     case RDL_BLOCKED:
-        plan.rounds = rounds_for(shape->bytes, plan.piece);
+        plan.rounds = rounds_for(block_most(shape), plan.piece);
         plan.steps_in_round = shape->size + 2 + takes(shape);
         break;
     case RDL_TWO_PHASE:
@@ -212,85 +323,56 @@ static rdl_step publish_or_await(int which)
     return (rdl_step){ .kind = which == 0 ? RDL_STEP_PUBLISH : RDL_STEP_AWAIT };
 }
 
-/* What is done with a piece of the stream [at, + piece) that everyone published,
- * in a call whose input is one block. */
-static rdl_step take_piece(const rdl_plan *p, size_t at, int which)
-{
-    const rdl_shape *s = &p->shape;
-    range r = { .at = at, .bytes = p->piece, .high = s->bytes };
-    rdl_step step = { .kind = RDL_STEP_TAKE, .peer = which };
-
-    switch (s->operation) {
-    case RDL_OP_BROADCAST:
-        step.peer = s->root;
-        if (s->me == s->root)
-            r.high = 0;
-        break;
-    case RDL_OP_ALL_GATHER:
-        r.shift = (ptrdiff_t)((size_t)which * s->bytes);
-        break;
-    default:
-        step.kind = RDL_STEP_REDUCE;
-        break;
-    }
-    return cut(step, r);
-}
-
+/* One block each: everyone stages a piece of it, and takes the same piece of the
+ * others'. */
 static rdl_step one_shot(const rdl_plan *p, uint64_t round, int i)
 {
     const rdl_shape *s = &p->shape;
-    size_t at = (size_t)round * p->piece;
-    range r = { .at = at, .bytes = p->piece, .high = s->bytes };
+    range r = { .at = (size_t)round * p->piece, .bytes = p->piece };
 
     if (i == 0) {
-        if (s->operation == RDL_OP_BROADCAST && s->me != s->root)
-            r.high = 0;
+        r.high = gives(s) ? input_bytes(s) : 0;
         return cut((rdl_step){ .kind = RDL_STEP_STAGE }, r);
     }
-    return i < 3 ? publish_or_await(i - 1) : take_piece(p, at, i - 3);
+    if (i < 3)
+        return publish_or_await(i - 1);
+    r.high = gets(s) ? out_bytes(s, i - 3) : 0;
+    r.shift = (ptrdiff_t)place_of(s, i - 3);
+    return cut(consume(s, i - 3), r);
 }
 
-/* The kind of step that consumes my block from member `which`. */
-static rdl_step consume(const rdl_shape *s, int which)
-{
-    return (rdl_step){ .kind = s->operation == RDL_OP_REDUCE_SCATTER
-                                   ? RDL_STEP_REDUCE
-                                   : RDL_STEP_TAKE,
-                       .peer = which };
-}
-
+/* A block for each member: the blocks as one stream, of which each takes its own
+ * when it comes by. */
 static rdl_step streamed(const rdl_plan *p, uint64_t round, int i)
 {
     const rdl_shape *s = &p->shape;
-    size_t at = (size_t)round * p->piece;
-    size_t mine = (size_t)s->me * s->bytes;
-    range all = { .at = at, .bytes = p->piece, .high = input_bytes(s) };
-    range block = { .at = at,
-                    .bytes = p->piece,
-                    .low = mine,
-                    .high = mine + s->bytes,
-                    .shift = -(ptrdiff_t)mine };
+    range r = { .at = (size_t)round * p->piece, .bytes = p->piece };
+    size_t mine;
 
-    if (i == 0)
-        return cut((rdl_step){ .kind = RDL_STEP_STAGE }, all);
+    if (i == 0) {
+        r.high = gives(s) ? input_bytes(s) : 0;
+        return cut((rdl_step){ .kind = RDL_STEP_STAGE }, r);
+    }
     if (i < 3)
         return publish_or_await(i - 1);
-    if (s->operation == RDL_OP_ALL_TO_ALL)
-        block.shift += (ptrdiff_t)((size_t)(i - 3) * s->bytes);
-    return cut(consume(s, i - 3), block);
+    mine = their_at(s, i - 3);
+    r.low = mine;
+    r.high = mine + out_bytes(s, i - 3);
+    r.shift = (ptrdiff_t)place_of(s, i - 3) - (ptrdiff_t)mine;
+    return cut(consume(s, i - 3), r);
 }
 
+/* A block for each member: a piece of every block at once. */
 static rdl_step blocked(const rdl_plan *p, uint64_t round, int i)
 {
     const rdl_shape *s = &p->shape;
-    range r = { .at = (size_t)round * p->piece,
-                .bytes = p->piece,
-                .high = s->bytes };
+    range r = { .at = (size_t)round * p->piece, .bytes = p->piece };
     rdl_step step = { .kind = RDL_STEP_STAGE };
 
     if (i < s->size) {
         step.staged = (size_t)i * p->piece;
-        r.shift = (ptrdiff_t)((size_t)i * s->bytes);
+        r.high = gives(s) ? in_bytes(s, i) : 0;
+        r.shift = (ptrdiff_t)in_at(s, i);
         return cut(step, r);
     }
     i -= s->size;
@@ -298,8 +380,8 @@ static rdl_step blocked(const rdl_plan *p, uint64_t round, int i)
         return publish_or_await(i);
     step = consume(s, i - 2);
     step.staged = (size_t)s->me * p->piece;
-    if (s->operation == RDL_OP_ALL_TO_ALL)
-        r.shift = (ptrdiff_t)((size_t)(i - 2) * s->bytes);
+    r.high = out_bytes(s, i - 2);
+    r.shift = (ptrdiff_t)place_of(s, i - 2);
     return cut(step, r);
 }
 
@@ -318,6 +400,7 @@ static rdl_step two_phase(const rdl_plan *p, uint64_t round, int i)
 {
     const rdl_shape *s = &p->shape;
     rdl_step step = { .kind = RDL_STEP_REDUCE };
+    range r;
 
     if (i < 3)
         return one_shot(p, round, i);
@@ -331,7 +414,10 @@ static rdl_step two_phase(const rdl_plan *p, uint64_t round, int i)
         return publish_or_await(i - 4);
     step =
         (rdl_step){ .kind = RDL_STEP_TAKE, .peer = i - 6, .staged = p->piece };
-    return cut(step, slice_range(p, round, i - 6));
+    r = slice_range(p, round, i - 6);
+    if (!gets(s))
+        r.high = 0;
+    return cut(step, r);
 }
 
 rdl_step rdl_plan_step(const rdl_plan *plan, uint64_t i)

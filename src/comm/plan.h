@@ -24,7 +24,14 @@
     X(ALL_REDUCE, all_reduce)                                                  \
     X(ALL_GATHER, all_gather)                                                  \
     X(REDUCE_SCATTER, reduce_scatter)                                          \
-    X(ALL_TO_ALL, all_to_all)
+    X(ALL_TO_ALL, all_to_all)                                                  \
+    X(REDUCE, reduce)                                                          \
+    X(GATHER, gather)                                                          \
+    X(SCATTER, scatter)                                                        \
+    X(ALL_GATHER_V, all_gather_v)                                              \
+    X(REDUCE_SCATTER_V, reduce_scatter_v)                                      \
+    X(ALL_TO_ALL_V, all_to_all_v)                                              \
+    X(SEND_RECV, send_recv)
 
 typedef enum rdl_operation {
 #define X(name, text) RDL_OP_##name,
@@ -34,13 +41,31 @@ typedef enum rdl_operation {
 
 const char *rdl_operation_name(rdl_operation operation);
 
-/* All that a plan depends on. Equal on all members, but for me. */
+/* Whether it combines elements. */
+bool rdl_operation_reduces(rdl_operation operation);
+
+/* Blocks that are not all of one size; all in bytes, arrays of an entry for each
+ * member. Block j of my input goes to member j, block j of my output comes from
+ * it. */
+typedef struct rdl_uneven {
+    const size_t *in_at;
+    const size_t *in_bytes;
+    const size_t *their_at; /* where the block for me begins in j's input */
+    const size_t *out_at;
+    const size_t *out_bytes;
+    size_t block_most; /* the largest block of any pair */
+    size_t total_most; /* the largest input of any member */
+} rdl_uneven;
+
+/* All that a plan depends on. Equal on all members, but for me and for the offsets
+ * in uneven. */
 typedef struct rdl_shape {
     rdl_operation operation;
     int me;
     int size; /* at least 2 */
     int root;
-    size_t bytes; /* of one rank's block: count * size of an element */
+    size_t bytes;             /* of each block: count * size of an element */
+    const rdl_uneven *uneven; /* NULL: all blocks have these bytes */
 } rdl_shape;
 
 typedef enum rdl_step_kind {

@@ -1,24 +1,30 @@
-/* Reduction: combining the same element of several buffers into one.
+/* Reduction: combining the same element of several buffers into one, as
+ * raddle/collective.h says for each dtype and reduction.
  *
  * Bits: element i of output is inputs[0][i], then inputs[1][i] combined into it,
- * then inputs[2][i], whatever the alignment, the count and the place of i.
- * SUM of integers wraps. A NaN that SUM or AVG of two or more buffers gives has
- * all bits set, whichever NaNs went in.
+ * then inputs[2][i], whatever the alignment, the count and the place of i; it is
+ * rounded to the dtype at the end, after AVG's division.
+ * A NaN that SUM, PRODUCT, AVG or PREMUL_SUM computes has all bits set, whichever
+ * NaNs went in. One buffer alone is copied, but for PREMUL_SUM, and for BOOL,
+ * whose bytes become 0 and 1.
  * MIN and MAX take the earliest of equal values (of -0.0 and +0.0), and the
- * earliest NaN where there is one, in all its bits.
- * AVG of floating point is the sum divided by n, in the type; of integers the
- * exact sum divided by n, truncated toward zero. */
+ * earliest NaN where there is one, in all its bits. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RDL_COMM_REDUCE_H
 #define RDL_COMM_REDUCE_H
 
 #include <raddle/collective.h>
+#include <stdbool.h>
+
+/* Whether dtype has the reduction; false for a number that is none. */
+bool rdl_can_reduce(rdl_dtype dtype, rdl_reduction reduction);
 
 /* inputs: n buffers, 1..RDL_MAX_RANKS, of count elements. output is one of them,
- * or overlaps none. All of any alignment; NULL where count is 0.
+ * or overlaps none. All of any alignment; NULL where count is 0. factor: that of
+ * PREMUL_SUM, which is rounded to float32 but for FLOAT64.
  * Each input is read once and output written once, in blocks that stay in the
  * cache. */
-void rdl_reduce(void *output, const void *const *inputs, int n, size_t count,
-                rdl_dtype dtype, rdl_reduction reduction);
+void rdl_combine(void *output, const void *const *inputs, int n, size_t count,
+                 rdl_dtype dtype, rdl_reduction reduction, double factor);
 
 #endif

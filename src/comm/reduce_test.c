@@ -2,7 +2,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/reduce.h"
 
+#include "base/half.h"
 #include "support/test.h"
+#include "support/values.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,103 +18,15 @@ static const int sizes[] = { 1, 2, 3, 4, 5, 8 };
 static const size_t counts[] = { 0, 1, 7, 63, 64, 65, 1003, 5000 };
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
-#define ONE_BYTES(NAME, name, bytes, type) bytes,
-static const size_t bytes_of[] = { RDL_DTYPE_MAP(ONE_BYTES) };
 
-/* One value of any dtype. */
-typedef union value {
-    uint8_t uint8;
-    int32_t int32;
-    int64_t int64;
-    float float32;
-    double float64;
-    char bytes[8];
-} value;
-
-/* --- the reference -------------------------------------------------------- */
-
-__extension__ typedef __int128 int128;
-
-/* x of inputs 0..n-1, combined. Integers through 128 bits: the low ones of the
- * exact sum are the wrapped sum. */
-static int128 combine_integers(const int128 *x, int n, rdl_reduction reduction)
-{
-    int128 r = x[0];
-
-    for (int k = 1; k < n; k++)
-        if (reduction == RDL_MIN)
-            r = x[k] < r ? x[k] : r;
-        else if (reduction == RDL_MAX)
-            r = x[k] > r ? x[k] : r;
-        else
-            r += x[k];
-    return reduction == RDL_AVG ? r / n : r;
-}
-
-/* As reduce.h has it: NaNs of additions are all ones, zeros and NaNs of MIN and
- * MAX the earliest. */
-#define FLOATING_REFERENCE(type)                                               \
-    static type combine_##type(const type *x, int n, rdl_reduction reduction)  \
-    {                                                                          \
-        bool adds = reduction == RDL_SUM || reduction == RDL_AVG;              \
-        type r = x[0];                                                         \
-                                                                               \
-        for (int k = 1; k < n; k++)                                            \
-            if (adds)                                                          \
-                r = r + x[k];                                                  \
-            else if (isnan(r))                                                 \
-                continue;                                                      \
-            else if (isnan(x[k]))                                              \
-                r = x[k];                                                      \
-            else if (reduction == RDL_MIN ? x[k] < r : x[k] > r)               \
-                r = x[k];                                                      \
-        if (reduction == RDL_AVG && n > 1)                                     \
-            r = r / (type)n;                                                   \
-        if (adds && n > 1 && isnan(r))                                         \
-            memset(&r, 0xff, sizeof r);                                        \
-        return r;                                                              \
-    }
-FLOATING_REFERENCE(float)
-FLOATING_REFERENCE(double)
-
-static value reference(const value *x, int n, rdl_dtype dtype,
-                       rdl_reduction reduction)
-{
-    int128 integers[N_MOST] = { 0 };
-    float floats[N_MOST] = { 0 };
-    double doubles[N_MOST] = { 0 };
-    value r = { .bytes = { 0 } };
-
-    for (int k = 0; k < n; k++) {
-        integers[k] = dtype == RDL_UINT8   ? x[k].uint8
-                      : dtype == RDL_INT32 ? x[k].int32
-                                           : x[k].int64;
-        floats[k] = x[k].float32;
-        doubles[k] = x[k].float64;
-    }
-    switch (dtype) {
-    case RDL_UINT8:
-        r.uint8 = (uint8_t)combine_integers(integers, n, reduction);
-        break;
-    case RDL_INT32:
-        r.int32 = (int32_t)combine_integers(integers, n, reduction);
-        break;
-    case RDL_INT64:
-        r.int64 = (int64_t)combine_integers(integers, n, reduction);
-        break;
-    case RDL_FLOAT32:
-        r.float32 = combine_float(floats, n, reduction);
-        break;
-    case RDL_FLOAT64:
-        r.float64 = combine_double(doubles, n, reduction);
-        break;
-    }
-    return r;
-}
+/* One element of any dtype. */
+typedef struct element {
+    unsigned char bytes[8];
+} element;
 
 /* --- inputs --------------------------------------------------------------- */
 
-static double random_float(uint64_t *state)
+static double random_real(uint64_t *state)
 {
     static const double special[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN };
     uint64_t r = rdl_test_random(state);
@@ -122,21 +36,25 @@ static double random_float(uint64_t *state)
     return ldexp((double)(int64_t)r, (int)(r % 40) - 80);
 }
 
-/* Integers are of all sizes, as sums of the largest must wrap. */
-static value random_value(uint64_t *state, rdl_dtype dtype)
+/* Integers of all sizes, as sums of the largest must wrap; truths of all bytes,
+ * most of them 0 and 1; floating point of all bits, so that there are subnormals
+ * and NaNs of all kinds, most of it in the middle. */
+static element random_element(uint64_t *state, rdl_dtype dtype)
 {
-    value v = { .bytes = { 0 } };
+    element x = { { 0 } };
+    uint64_t r = rdl_test_random(state);
 
-    if (dtype == RDL_FLOAT32)
-        v.float32 = (float)random_float(state);
-    else if (dtype == RDL_FLOAT64)
-        v.float64 = random_float(state);
-    else {
-        v.int64 = (int64_t)rdl_test_random(state);
-        if (rdl_test_random(state) % 4 == 0)
-            v.int64 >>= 40;
+    if (rdl_test_reduces(dtype, RDL_PREMUL_SUM) &&
+        rdl_test_random(state) % 8 != 0) {
+        rdl_test_put(x.bytes, dtype, random_real(state));
+        return x;
     }
-    return v;
+    if (rdl_test_random(state) % 4 == 0)
+        r = (uint64_t)((int64_t)r >> 40);
+    if (dtype == RDL_BOOL && r % 8 != 0)
+        r = r >> 8 & 1;
+    memcpy(x.bytes, &r, sizeof r);
+    return x;
 }
 
 /* Room for COUNT_MOST elements at a distance of 0..63 from a line's border, with
@@ -146,20 +64,18 @@ typedef struct buffer {
     char *start;
 } buffer;
 
-static void lay_out(buffer *b, size_t misalignment)
+static void lay_out(buffer *b, size_t misalignment, size_t bytes)
 {
-    memset(b->room, 0x5a, sizeof b->room);
     b->start = b->room + GUARD + misalignment;
+    memset(b->start - GUARD, 0x5a, GUARD + bytes + GUARD);
 }
 
 static void check_guards(const buffer *b, size_t bytes)
 {
-    const char *end = b->room + sizeof b->room;
-
-    for (const char *c = b->room; c < b->start; c++)
-        CHECK_INT(*c, 0x5a);
-    for (const char *c = b->start + bytes; c < end; c++)
-        CHECK_INT(*c, 0x5a);
+    for (size_t i = 0; i < GUARD; i++) {
+        CHECK_INT(b->start[-(ptrdiff_t)(i + 1)], 0x5a);
+        CHECK_INT(b->start[bytes + i], 0x5a);
+    }
 }
 
 /* --- everything with everything ------------------------------------------- */
@@ -167,74 +83,98 @@ static void check_guards(const buffer *b, size_t bytes)
 typedef struct room {
     buffer inputs[N_MOST];
     buffer output;
-    value values[N_MOST][COUNT_MOST];
-    value expected[COUNT_MOST];
+    element elements[N_MOST][COUNT_MOST];
+    element expected[COUNT_MOST];
 } room;
 
-static void fill(room *r, int n, size_t count, rdl_dtype dtype,
-                 rdl_reduction reduction, uint64_t *state)
-{
-    for (int k = 0; k < n; k++)
-        for (size_t i = 0; i < count; i++)
-            r->values[k][i] = random_value(state, dtype);
-    for (size_t i = 0; i < count; i++) {
-        value x[N_MOST];
+/* What is checked, and with what. */
+typedef struct trial {
+    rdl_dtype dtype;
+    rdl_reduction reduction;
+    double factor;
+    int n;
+    size_t count;
+} trial;
 
-        for (int k = 0; k < n; k++)
-            x[k] = r->values[k][i];
-        r->expected[i] = reference(x, n, dtype, reduction);
+static void fill(room *r, const trial *t, uint64_t *state)
+{
+    for (int k = 0; k < t->n; k++)
+        for (size_t i = 0; i < t->count; i++)
+            r->elements[k][i] = random_element(state, t->dtype);
+    for (size_t i = 0; i < t->count; i++) {
+        const void *x[N_MOST];
+
+        for (int k = 0; k < t->n; k++)
+            x[k] = r->elements[k][i].bytes;
+        rdl_test_combine(r->expected[i].bytes, x, t->n, t->dtype, t->reduction,
+                         t->factor);
     }
 }
 
 /* same: the input that is the output; -1: none. shift: how the buffers lie. */
-static void check_one(room *r, int n, size_t count, rdl_dtype dtype,
-                      rdl_reduction reduction, int same, size_t shift)
+static void check_one(room *r, const trial *t, int same, size_t shift)
 {
     const void *inputs[N_MOST];
     buffer *output = same < 0 ? &r->output : &r->inputs[same];
+    size_t bytes = rdl_dtype_bytes(t->dtype);
 
-    lay_out(&r->output, shift % 64);
-    for (int k = 0; k < n; k++) {
-        lay_out(&r->inputs[k], (shift * (size_t)(k + 3) + (size_t)k) % 64);
-        for (size_t i = 0; i < count; i++)
-            memcpy(r->inputs[k].start + i * bytes_of[dtype],
-                   r->values[k][i].bytes, bytes_of[dtype]);
+    lay_out(&r->output, shift % 64, t->count * bytes);
+    for (int k = 0; k < t->n; k++) {
+        lay_out(&r->inputs[k], (shift * (size_t)(k + 3) + (size_t)k) % 64,
+                t->count * bytes);
+        for (size_t i = 0; i < t->count; i++)
+            memcpy(r->inputs[k].start + i * bytes, r->elements[k][i].bytes,
+                   bytes);
         inputs[k] = r->inputs[k].start;
     }
-    rdl_reduce(output->start, inputs, n, count, dtype, reduction);
-    for (size_t i = 0; i < count; i++)
-        if (memcmp(output->start + i * bytes_of[dtype], r->expected[i].bytes,
-                   bytes_of[dtype]) != 0)
+    rdl_combine(output->start, inputs, t->n, t->count, t->dtype, t->reduction,
+                t->factor);
+    for (size_t i = 0; i < t->count; i++)
+        if (memcmp(output->start + i * bytes, r->expected[i].bytes, bytes) != 0)
             RDL_TEST_FAIL(
-                "dtype %d, reduction %d, n %d, count %zu, same %d, shift "
-                "%zu: element %zu differs",
-                (int)dtype, (int)reduction, n, count, same, shift, i);
-    check_guards(output, count * bytes_of[dtype]);
-    for (int k = 0; k < n; k++)
-        for (size_t i = 0; k != same && i < count; i++)
-            CHECK(memcmp(r->inputs[k].start + i * bytes_of[dtype],
-                         r->values[k][i].bytes, bytes_of[dtype]) == 0);
+                "%s of %s, n %d, count %zu, same %d, shift %zu: element %zu "
+                "differs",
+                rdl_test_reduction_name(t->reduction),
+                rdl_test_dtype_name(t->dtype), t->n, t->count, same, shift, i);
+    check_guards(output, t->count * bytes);
+    for (int k = 0; k < t->n; k++)
+        for (size_t i = 0; k != same && i < t->count; i++)
+            CHECK(memcmp(r->inputs[k].start + i * bytes,
+                         r->elements[k][i].bytes, bytes) == 0);
+}
+
+static void check_reduction(room *r, trial t, uint64_t *state)
+{
+    static const size_t shifts[] = { 0, 1, 4, 8, 13, 63 };
+    static const double factors[] = { 0.1, 0.5, 3.0, -7e-3 };
+
+    for (size_t s = 0; s < LENGTH(sizes); s++)
+        for (size_t c = 0; c < LENGTH(counts); c++) {
+            t.n = sizes[s];
+            t.count = counts[c];
+            t.factor = factors[(s + c) % LENGTH(factors)];
+            fill(r, &t, state);
+            for (size_t i = 0; i < LENGTH(shifts); i++)
+                check_one(r, &t, -1, shifts[i]);
+            for (int k = 0; k < t.n; k++)
+                check_one(r, &t, k, (size_t)k * 5);
+        }
 }
 
 static void check_dtype(rdl_dtype dtype)
 {
-    static const size_t shifts[] = { 0, 1, 4, 8, 13, 63 };
     room *r = malloc(sizeof *r);
     uint64_t state = rdl_test_seed();
 
     CHECK(r != NULL);
-    for (rdl_reduction reduction = RDL_SUM; reduction <= RDL_AVG; reduction++)
-        for (size_t s = 0; s < LENGTH(sizes); s++)
-            for (size_t c = 0; c < LENGTH(counts); c++) {
-                int n = sizes[s];
+    for (int i = 0; i < RDL_TEST_REDUCTIONS; i++) {
+        trial t = { .dtype = dtype, .reduction = (rdl_reduction)i };
 
-                fill(r, n, counts[c], dtype, reduction, &state);
-                for (size_t i = 0; i < LENGTH(shifts); i++)
-                    check_one(r, n, counts[c], dtype, reduction, -1, shifts[i]);
-                for (int k = 0; k < n; k++)
-                    check_one(r, n, counts[c], dtype, reduction, k,
-                              (size_t)k * 5);
-            }
+        CHECK(rdl_can_reduce(dtype, t.reduction) ==
+              rdl_test_reduces(dtype, t.reduction));
+        if (rdl_can_reduce(dtype, t.reduction))
+            check_reduction(r, t, &state);
+    }
     free(r);
 }
 
@@ -255,20 +195,32 @@ RDL_TEST(sums_of_integers_wrap)
     const int32_t b32[] = { 1, -1 };
     const int64_t a64[] = { INT64_MAX, INT64_MIN };
     const int64_t b64[] = { 1, -1 };
+    const int8_t large = 120, hundred = 100;
+    const uint64_t top = UINT64_C(1) << 63;
+    int8_t signed8;
+    uint64_t nothing;
     uint8_t out8[3];
     int32_t out32[2];
     int64_t out64[2];
 
-    rdl_reduce(out8, (const void *[]){ a8, b8 }, 2, 3, RDL_UINT8, RDL_SUM);
+    rdl_combine(out8, (const void *[]){ a8, b8 }, 2, 3, RDL_UINT8, RDL_SUM, 0);
     CHECK_INT(out8[0], 44);
     CHECK_INT(out8[1], 254);
     CHECK_INT(out8[2], 0);
-    rdl_reduce(out32, (const void *[]){ a32, b32 }, 2, 2, RDL_INT32, RDL_SUM);
+    rdl_combine(out32, (const void *[]){ a32, b32 }, 2, 2, RDL_INT32, RDL_SUM,
+                0);
     CHECK_INT(out32[0], INT32_MIN);
     CHECK_INT(out32[1], INT32_MAX);
-    rdl_reduce(out64, (const void *[]){ a64, b64 }, 2, 2, RDL_INT64, RDL_SUM);
+    rdl_combine(out64, (const void *[]){ a64, b64 }, 2, 2, RDL_INT64, RDL_SUM,
+                0);
     CHECK_INT(out64[0], INT64_MIN);
     CHECK_INT(out64[1], INT64_MAX);
+    rdl_combine(&signed8, (const void *[]){ &large, &hundred }, 2, 1, RDL_INT8,
+                RDL_SUM, 0);
+    CHECK_INT(signed8, -36);
+    rdl_combine(&nothing, (const void *[]){ &top, &top }, 2, 1, RDL_UINT64,
+                RDL_SUM, 0);
+    CHECK_INT(nothing, 0);
 }
 
 RDL_TEST(averages_of_integers_are_exact_and_truncated_toward_zero)
@@ -284,41 +236,44 @@ RDL_TEST(averages_of_integers_are_exact_and_truncated_toward_zero)
     int64_t wide_out[2];
     uint8_t bytes_out[2];
 
-    rdl_reduce(out, (const void *[]){ a, b }, 2, 5, RDL_INT32, RDL_AVG);
+    rdl_combine(out, (const void *[]){ a, b }, 2, 5, RDL_INT32, RDL_AVG, 0);
     for (int i = 0; i < 5; i++)
         CHECK_INT(out[i], expected[i]);
-    rdl_reduce(wide_out, (const void *[]){ wide, more, more }, 3, 2, RDL_INT64,
-               RDL_AVG);
+    rdl_combine(wide_out, (const void *[]){ wide, more, more }, 3, 2, RDL_INT64,
+                RDL_AVG, 0);
     CHECK_INT(wide_out[0], INT64_MIN);
     CHECK_INT(wide_out[1], INT64_MAX - 1);
-    rdl_reduce(bytes_out, (const void *[]){ bytes, fewer }, 2, 2, RDL_UINT8,
-               RDL_AVG);
+    rdl_combine(bytes_out, (const void *[]){ bytes, fewer }, 2, 2, RDL_UINT8,
+                RDL_AVG, 0);
     CHECK_INT(bytes_out[0], 255);
     CHECK_INT(bytes_out[1], 254);
 }
 
+/* All ranks hold the value whose sum is the largest, or the least, there is. */
 RDL_TEST(averages_of_as_many_ranks_as_may_be_do_not_overflow)
 {
     enum { MOST = RDL_MAX_RANKS };
-    const uint8_t byte = UINT8_MAX;
-    const int32_t integer = INT32_MIN;
-    const int64_t wide = INT64_MIN;
-    const void *inputs[3][MOST];
-    uint8_t byte_out;
-    int32_t integer_out;
-    int64_t wide_out;
+    static const struct {
+        rdl_dtype dtype;
+        uint64_t bits;
+    } extremes[] = {
+        { RDL_UINT8, UINT8_MAX },   { RDL_INT8, 1U << 7 },
+        { RDL_UINT16, UINT16_MAX }, { RDL_INT16, 1U << 15 },
+        { RDL_UINT32, UINT32_MAX }, { RDL_INT32, 1U << 31 },
+        { RDL_UINT64, UINT64_MAX }, { RDL_INT64, UINT64_C(1) << 63 },
+        { RDL_INT64, INT64_MAX },   { RDL_FLOAT16, 0x7bff },
+        { RDL_FLOAT16, 0xfbff },
+    };
 
-    for (int k = 0; k < MOST; k++) {
-        inputs[0][k] = &byte;
-        inputs[1][k] = &integer;
-        inputs[2][k] = &wide;
+    for (size_t i = 0; i < LENGTH(extremes); i++) {
+        const void *inputs[MOST];
+        uint64_t out = 0;
+
+        for (int k = 0; k < MOST; k++)
+            inputs[k] = &extremes[i].bits;
+        rdl_combine(&out, inputs, MOST, 1, extremes[i].dtype, RDL_AVG, 0);
+        CHECK(out == extremes[i].bits);
     }
-    rdl_reduce(&byte_out, inputs[0], MOST, 1, RDL_UINT8, RDL_AVG);
-    CHECK_INT(byte_out, UINT8_MAX);
-    rdl_reduce(&integer_out, inputs[1], MOST, 1, RDL_INT32, RDL_AVG);
-    CHECK_INT(integer_out, INT32_MIN);
-    rdl_reduce(&wide_out, inputs[2], MOST, 1, RDL_INT64, RDL_AVG);
-    CHECK_INT(wide_out, INT64_MIN);
 }
 
 RDL_TEST(averages_of_floats_are_divided_and_not_multiplied)
@@ -331,9 +286,11 @@ RDL_TEST(averages_of_floats_are_divided_and_not_multiplied)
     double zero;
 
     /* 50 / 3 and 50 * (1 / 3) are two floats. */
-    rdl_reduce(&out, (const void *[]){ &a, &b, &c }, 3, 1, RDL_FLOAT32, RDL_AVG);
+    rdl_combine(&out, (const void *[]){ &a, &b, &c }, 3, 1, RDL_FLOAT32,
+                RDL_AVG, 0);
     CHECK(out == 50.0f / 3.0f);
-    rdl_reduce(&zero, (const void *[]){ &d, &d }, 2, 1, RDL_FLOAT64, RDL_AVG);
+    rdl_combine(&zero, (const void *[]){ &d, &d }, 2, 1, RDL_FLOAT64, RDL_AVG,
+                0);
     CHECK(zero == 0 && signbit(zero));
 }
 
@@ -344,44 +301,153 @@ RDL_TEST(sums_are_taken_in_the_order_of_the_inputs)
     const float minus = -16777216;
     float out;
 
-    rdl_reduce(&out, (const void *[]){ &big, &one, &minus }, 3, 1, RDL_FLOAT32,
-               RDL_SUM);
+    rdl_combine(&out, (const void *[]){ &big, &one, &minus }, 3, 1, RDL_FLOAT32,
+                RDL_SUM, 0);
     CHECK(out == 0);
-    rdl_reduce(&out, (const void *[]){ &big, &minus, &one }, 3, 1, RDL_FLOAT32,
-               RDL_SUM);
+    rdl_combine(&out, (const void *[]){ &big, &minus, &one }, 3, 1, RDL_FLOAT32,
+                RDL_SUM, 0);
     CHECK(out == 1);
 }
 
-/* H21: 1, 2, 3, 4 with a NaN in place of each, at the end of a vector loop. */
-#define NAN_TEST(DTYPE, type, not_a_number)                                    \
-    static void check_nan_##type(size_t count, int place, rdl_reduction what)  \
-    {                                                                          \
-        static type x[4][1003];                                                \
-        static type out[1003];                                                 \
-        type normal = what == RDL_MIN ? 1 : 4;                                 \
-                                                                               \
-        for (int k = 0; k < 4; k++)                                            \
-            for (size_t i = 0; i < count; i++)                                 \
-                x[k][i] = (type)(k + 1);                                       \
-        x[place][count - 1] = not_a_number;                                    \
-        rdl_reduce(out, (const void *[]){ x[0], x[1], x[2], x[3] }, 4, count,  \
-                   RDL_##DTYPE, what);                                         \
-        for (size_t i = 0; i < count - 1; i++)                                 \
-            CHECK(out[i] == normal);                                           \
-        CHECK(isnan(out[count - 1]));                                          \
+/* H22: 60000 and 40000 are 0x7b53 and 0x78e2. */
+RDL_TEST(sums_of_16_bits_are_taken_in_32_and_rounded_once)
+{
+    const uint16_t large = 0x7b53, minus = 0xfb53, less = 0x78e2;
+    const uint16_t many = 0x4380, one = 0x3f80; /* bfloat16 256 and 1 */
+    const void *more[8] = { &many, &one, &one, &one, &one, &one, &one, &one };
+    uint16_t out;
+
+    rdl_combine(&out, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
+                RDL_FLOAT16, RDL_SUM, 0);
+    CHECK_INT(out, 0);
+    rdl_combine(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16,
+                RDL_SUM, 0);
+    CHECK_INT(out, RDL_FLOAT16_INFINITY);
+    rdl_combine(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16,
+                RDL_AVG, 0);
+    CHECK_INT(out, less);
+    rdl_combine(&out, more, 8, 1, RDL_BFLOAT16, RDL_SUM, 0);
+    CHECK_INT(out, 0x4384); /* 264 */
+}
+
+RDL_TEST(products_of_16_bits_are_taken_in_32_and_rounded_once)
+{
+    const uint16_t large = 0x7800, small = 0x1000; /* 2^15, 2^-11 */
+    uint16_t out;
+
+    rdl_combine(&out, (const void *[]){ &large, &large, &small, &small }, 4, 1,
+                RDL_FLOAT16, RDL_PRODUCT, 0);
+    CHECK_INT(out, 0x5c00); /* 2^8 */
+}
+
+RDL_TEST(products_of_integers_wrap)
+{
+    const uint16_t most = UINT16_MAX;
+    const int32_t least = INT32_MIN, minus = -1;
+    const uint64_t wide = (UINT64_C(1) << 63) + 1;
+    uint16_t out;
+    int32_t same;
+    uint64_t square;
+
+    rdl_combine(&out, (const void *[]){ &most, &most }, 2, 1, RDL_UINT16,
+                RDL_PRODUCT, 0);
+    CHECK_INT(out, 1);
+    rdl_combine(&same, (const void *[]){ &least, &minus }, 2, 1, RDL_INT32,
+                RDL_PRODUCT, 0);
+    CHECK_INT(same, INT32_MIN);
+    rdl_combine(&square, (const void *[]){ &wide, &wide }, 2, 1, RDL_UINT64,
+                RDL_PRODUCT, 0);
+    CHECK_INT(square, 1);
+}
+
+/* H20 c: what is multiplied first is not what would be multiplied at the end. */
+RDL_TEST(factors_multiply_each_input_in_the_type_of_the_sum)
+{
+    static const struct {
+        rdl_dtype dtype;
+        double factor, expected;
+    } known[] = {
+        { RDL_BFLOAT16, 0.5, 1.5 },        { RDL_BFLOAT16, 3.0, 9.0 },
+        { RDL_BFLOAT16, 0.1, 0.30078125 }, { RDL_FLOAT16, 0.5, 1.5 },
+        { RDL_FLOAT16, 3.0, 9.0 },         { RDL_FLOAT16, 0.1, 0.300048828125 },
+        { RDL_FLOAT32, 0.5, 1.5 },         { RDL_FLOAT32, 3.0, 9.0 },
+        { RDL_FLOAT64, 0.5, 1.5 },
+    };
+    const float large = 0x1p127f, minus = -0x1p127f;
+    unsigned char one[8], two[8], out[8];
+    float sum;
+
+    for (size_t i = 0; i < LENGTH(known); i++) {
+        rdl_test_put(one, known[i].dtype, 1);
+        rdl_test_put(two, known[i].dtype, 2);
+        rdl_combine(out, (const void *[]){ one, two }, 2, 1, known[i].dtype,
+                    RDL_PREMUL_SUM, known[i].factor);
+        CHECK_NEAR(rdl_test_get(out, known[i].dtype), known[i].expected, 0);
+        rdl_combine(out, (const void *[]){ two }, 1, 1, known[i].dtype,
+                    RDL_PREMUL_SUM, 0.5);
+        CHECK_NEAR(rdl_test_get(out, known[i].dtype), 1, 0);
     }
-NAN_TEST(FLOAT32, float, nanf(""))
-NAN_TEST(FLOAT64, double, nan(""))
+    rdl_combine(&sum, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
+                RDL_FLOAT32, RDL_PREMUL_SUM, 0.25);
+    CHECK(sum == 0);
+}
+
+RDL_TEST(truths_become_0_and_1_whatever_their_bytes)
+{
+    const uint8_t a[] = { 0, 0, 1, 2, 0x80, 1 };
+    const uint8_t b[] = { 0, 3, 2, 2, 0x80, 0xff };
+    const uint8_t any[] = { 0, 1, 1, 1, 1, 1 };
+    const uint8_t both_are[] = { 0, 0, 1, 1, 1, 1 };
+    const uint8_t one_is[] = { 0, 1, 0, 0, 0, 0 };
+    static const rdl_reduction as_or[] = { RDL_SUM, RDL_MAX, RDL_BIT_OR };
+    static const rdl_reduction as_and[] = { RDL_PRODUCT, RDL_MIN, RDL_BIT_AND };
+    const void *both[] = { a, b }, *thrice[] = { a, b, b };
+    uint8_t out[6];
+
+    for (int i = 0; i < 3; i++) {
+        rdl_combine(out, both, 2, 6, RDL_BOOL, as_or[i], 0);
+        CHECK(memcmp(out, any, 6) == 0);
+        rdl_combine(out, both, 2, 6, RDL_BOOL, as_and[i], 0);
+        CHECK(memcmp(out, both_are, 6) == 0);
+        rdl_combine(out, both + 1, 1, 6, RDL_BOOL, as_or[i], 0);
+        CHECK(memcmp(out, any, 6) == 0);
+    }
+    rdl_combine(out, both, 2, 6, RDL_BOOL, RDL_BIT_XOR, 0);
+    CHECK(memcmp(out, one_is, 6) == 0);
+    rdl_combine(out, thrice, 3, 6, RDL_BOOL, RDL_BIT_XOR, 0);
+    CHECK(memcmp(out, (uint8_t[]){ 0, 0, 1, 1, 1, 1 }, 6) == 0);
+}
+
+/* H21: 1, 2, 3, 4 with a NaN in place of each, at the end of a vector loop. */
+static void check_nan(rdl_dtype dtype, size_t count, int place,
+                      rdl_reduction what)
+{
+    static unsigned char x[4][1003 * 8], out[1003 * 8];
+    size_t bytes = rdl_dtype_bytes(dtype);
+
+    for (int k = 0; k < 4; k++)
+        for (size_t i = 0; i < count; i++)
+            rdl_test_put(x[k] + i * bytes, dtype, k + 1);
+    rdl_test_put(x[place] + (count - 1) * bytes, dtype, (double)NAN);
+    rdl_combine(out, (const void *[]){ x[0], x[1], x[2], x[3] }, 4, count,
+                dtype, what, 0);
+    for (size_t i = 0; i < count - 1; i++)
+        CHECK_NEAR(rdl_test_get(out + i * bytes, dtype),
+                   what == RDL_MIN ? 1 : 4, 0);
+    CHECK(isnan(rdl_test_get(out + (count - 1) * bytes, dtype)));
+}
 
 RDL_TEST(a_nan_of_any_rank_is_the_least_and_the_greatest)
 {
-    for (int place = 0; place < 4; place++)
-        for (rdl_reduction what = RDL_MIN; what <= RDL_MAX; what++) {
-            check_nan_float(1, place, what);
-            check_nan_float(1003, place, what);
-            check_nan_double(1, place, what);
-            check_nan_double(1003, place, what);
-        }
+    static const rdl_dtype dtypes[] = { RDL_FLOAT16, RDL_BFLOAT16, RDL_FLOAT32,
+                                        RDL_FLOAT64 };
+
+    for (size_t d = 0; d < LENGTH(dtypes); d++)
+        for (int place = 0; place < 4; place++)
+            for (rdl_reduction what = RDL_MIN; what <= RDL_MAX; what++) {
+                check_nan(dtypes[d], 1, place, what);
+                check_nan(dtypes[d], 1003, place, what);
+            }
 }
 
 RDL_TEST(of_zeros_and_of_nans_the_earliest_is_taken)
@@ -399,13 +465,13 @@ RDL_TEST(of_zeros_and_of_nans_the_earliest_is_taken)
         const void *least[] = { bits[2], bits[k], bits[1 - k] };
         const void *greatest[] = { bits[3], bits[k], bits[1 - k] };
 
-        rdl_reduce(out, zeros, 2, 2, RDL_FLOAT32, RDL_MIN);
+        rdl_combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MIN, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_reduce(out, zeros, 2, 2, RDL_FLOAT32, RDL_MAX);
+        rdl_combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MAX, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_reduce(out, least, 3, 2, RDL_FLOAT32, RDL_MIN);
+        rdl_combine(out, least, 3, 2, RDL_FLOAT32, RDL_MIN, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_reduce(out, greatest, 3, 2, RDL_FLOAT32, RDL_MAX);
+        rdl_combine(out, greatest, 3, 2, RDL_FLOAT32, RDL_MAX, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
     }
 }
@@ -428,10 +494,10 @@ RDL_TEST(a_sum_of_nans_has_the_same_bits_wherever_it_stands)
                     memcpy(rooms[k] + shift + i * 4, &nans[k], 4);
             }
             for (int n = 2; n <= 3; n++) {
-                rdl_reduce(out, inputs, n, count, RDL_FLOAT32, RDL_SUM);
+                rdl_combine(out, inputs, n, count, RDL_FLOAT32, RDL_SUM, 0);
                 for (size_t i = 0; i < count; i++)
                     CHECK(memcmp(out + i * 4, &ones, 4) == 0);
-                rdl_reduce(out, inputs, n, count, RDL_FLOAT32, RDL_AVG);
+                rdl_combine(out, inputs, n, count, RDL_FLOAT32, RDL_AVG, 0);
                 for (size_t i = 0; i < count; i++)
                     CHECK(memcmp(out + i * 4, &ones, 4) == 0);
             }
@@ -441,6 +507,6 @@ RDL_TEST(a_sum_of_nans_has_the_same_bits_wherever_it_stands)
 RDL_TEST(nothing_is_read_or_written_for_a_count_of_0)
 {
     for (int n = 1; n <= 3; n++)
-        rdl_reduce(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0,
-                   RDL_FLOAT32, RDL_SUM);
+        rdl_combine(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0,
+                    RDL_FLOAT32, RDL_SUM, 0);
 }

@@ -11,6 +11,7 @@
 #include "comm/world.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- keys ------------------------------------------------------------------ */
@@ -106,7 +107,8 @@ static rdl_status add_chunk(rdl_world *world)
         lane->world = world;
         lane->index = world->n_lanes + i;
         atomic_init(&lane->generation, 1);
-        pthread_mutex_init(&lane->lock, NULL);
+        rdl_turns_init(&lane->turns);
+        pthread_mutex_init(&lane->failing, NULL);
         lane->next = world->free_lanes;
         world->free_lanes = lane;
     }
@@ -135,17 +137,21 @@ static void clear_lane(rdl_world *world, rdl_lane *lane)
         drop_comm(world, lane->comm);
     }
     rdl_free(lane->name);
+    rdl_free(lane->title);
+    rdl_free(lane->pairs);
     rdl_free(lane->peers);
     rdl_free(lane->cause);
     lane->comm = NULL;
     lane->name = NULL;
+    lane->title = NULL;
+    lane->pairs = NULL;
     lane->peers = NULL;
     lane->cause = NULL;
     lane->mine = (rdl_slot_ref){ 0 };
     lane->sequence = 0;
     lane->number = 0;
-    lane->failure = RDL_OK;
-    lane->reported = false;
+    atomic_store_explicit(&lane->failure, RDL_OK, memory_order_relaxed);
+    atomic_store_explicit(&lane->reported, false, memory_order_relaxed);
     lane->next = world->free_lanes;
     world->free_lanes = lane;
 }
@@ -201,7 +207,7 @@ static bool has_passed(const rdl_lane *lane, int member)
 static bool dissolve(rdl_world *world, rdl_lane *lane)
 {
     /* A failed lane has no operation that everybody passed; it stays. */
-    if (lane->failure != RDL_OK)
+    if (atomic_load_explicit(&lane->failure, memory_order_relaxed) != RDL_OK)
         return false;
     for (int i = 0; i < lane->comm->size; i++)
         if (i != lane->comm->me && !has_passed(lane, i))
@@ -222,13 +228,14 @@ static bool sweep(rdl_world *world)
 {
     for (rdl_lane *lane = world->dormant_first, *next; lane != NULL;
          lane = next) {
+        uint64_t ticket;
         bool done;
 
         next = lane->next;
-        if (pthread_mutex_trylock(&lane->lock) != 0)
+        if (!rdl_turns_try(&lane->turns, &ticket))
             continue; /* a stale handle is being looked at */
         done = dissolve(world, lane);
-        pthread_mutex_unlock(&lane->lock);
+        rdl_turns_pass(&lane->turns, ticket);
         if (done)
             return true;
     }
@@ -439,7 +446,7 @@ static rdl_status find_handle(rdl_world *world, rdl_group group, rdl_lane **out)
     return *out ? RDL_OK : stale(group);
 }
 
-/* Under the drive lock. */
+/* By who has a ticket, or under the world's lock. */
 static bool means(const rdl_lane *lane, rdl_group group)
 {
     return is_world(group) ||
@@ -447,39 +454,33 @@ static bool means(const rdl_lane *lane, rdl_group group)
                group.generation;
 }
 
-rdl_status rdl_registry_enter(rdl_world *world, rdl_group group, rdl_lane **out)
+rdl_status rdl_registry_enter(rdl_world *world, rdl_group group, rdl_lane **out,
+                              uint64_t *ticket)
 {
     rdl_lane *lane;
 
     RDL_TRY(find_handle(world, group, &lane));
-    pthread_mutex_lock(&lane->lock);
+    *ticket = rdl_turns_take(&lane->turns);
     if (!means(lane, group)) {
-        pthread_mutex_unlock(&lane->lock);
+        rdl_lane_give_up_turn(lane, *ticket);
         return stale(group);
     }
     *out = lane;
     return RDL_OK;
 }
 
-void rdl_registry_leave(rdl_lane *lane)
-{
-    pthread_mutex_unlock(&lane->lock);
-}
-
-/* The first failure if nobody has heard of it. Under the drive lock. */
+/* The first failure if nobody has heard of it. */
 static rdl_status last_word(rdl_lane *lane)
 {
-    return lane->failure != RDL_OK && !lane->reported ? rdl_lane_state(lane)
-                                                      : RDL_OK;
+    return atomic_load_explicit(&lane->reported, memory_order_relaxed)
+               ? RDL_OK
+               : rdl_lane_state(lane);
 }
 
-static rdl_status close_lane(rdl_world *world, rdl_lane *lane, rdl_group group)
+static rdl_status close_lane(rdl_world *world, rdl_lane *lane)
 {
     rdl_status st;
 
-    /* The world's own opening ends with the world. */
-    if (lane->index == 0 && lane->openings == 1)
-        return stale(group);
     if (lane->openings > 1) {
         lane->openings--;
         return RDL_OK;
@@ -497,20 +498,186 @@ static rdl_status close_lane(rdl_world *world, rdl_lane *lane, rdl_group group)
     return st;
 }
 
+/* --- pairs: a lane from one member to another, for send and receive ---------- */
+
+static rdl_lane **pair_place(rdl_lane *lane, int peer, bool sends)
+{
+    return &lane->pairs[2 * peer + sends];
+}
+
+/* The same on both ends, and on no other group or lane. */
+static void name_pair(const rdl_lane *lane, char name[RDL_NAME_MOST + 1])
+{
+    snprintf(name, RDL_NAME_MOST + 1, "\1%016" PRIx64 "%016" PRIx64,
+             lane->key.low, lane->key.high);
+}
+
+static rdl_status open_pair(rdl_world *world, rdl_lane *lane, int peer,
+                            bool sends, rdl_lane **out)
+{
+    int me = world->rank, other = lane->comm->ranks[peer];
+    int ranks[2] = { sends ? me : other, sends ? other : me };
+    int count = me == other ? 1 : 2;
+    char name[RDL_NAME_MOST + 1], title[RDL_LANE_TEXT], group[RDL_LANE_TEXT / 2];
+
+    name_pair(lane, name);
+    RDL_TRY(open_lane(world, ranks, count, name, out));
+    world->n_openings--; /* it is nobody's rdl_group_open */
+    if ((*out)->title == NULL) {
+        rdl_lane_text(lane, group, sizeof group);
+        snprintf(title, sizeof title, "the way from rank %d to rank %d in %s",
+                 ranks[0], ranks[1], group);
+        /* Without memory for it the message is a little less clear. */
+        (*out)->title = rdl_copy_text(title, strlen(title));
+    }
+    return RDL_OK;
+}
+
+static rdl_status find_pair(rdl_world *world, rdl_lane *lane, int peer,
+                            bool sends, rdl_lane **out)
+{
+    rdl_lane **place;
+
+    if (lane->pairs == NULL)
+        lane->pairs =
+            rdl_calloc(2 * (size_t)lane->comm->size, sizeof *lane->pairs);
+    if (lane->pairs == NULL)
+        return rdl_fail(RDL_NO_MEMORY, "no memory for %d pairs",
+                        lane->comm->size);
+    place = pair_place(lane, peer, sends);
+    if (*place == NULL)
+        RDL_TRY(open_pair(world, lane, peer, sends, place));
+    *out = *place;
+    return RDL_OK;
+}
+
+static rdl_status check_pair(rdl_lane *lane, int peer)
+{
+    char text[RDL_LANE_TEXT];
+
+    rdl_lane_text(lane, text, sizeof text);
+    if (lane->comm->me < 0)
+        return rdl_fail(RDL_INVALID, "send_recv: rank %d is not in %s",
+                        lane->world->rank, text);
+    if (peer < 0 || peer >= lane->comm->size)
+        return rdl_fail(
+            RDL_INVALID,
+            "send_recv: peer %d is outside the group ranks 0..%d of "
+            "%s",
+            peer, lane->comm->size - 1, text);
+    return RDL_OK;
+}
+
+rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
+                             bool sends, rdl_lane **out, uint64_t *ticket)
+{
+    rdl_lane *lane;
+    rdl_status st;
+
+    RDL_TRY(find_handle(world, group, &lane));
+    pthread_mutex_lock(&world->lock);
+    st = means(lane, group) ? check_pair(lane, peer) : stale(group);
+    if (st == RDL_OK)
+        st = find_pair(world, lane, peer, sends, out);
+    if (st == RDL_OK) /* now, so that it stays open */
+        *ticket = rdl_turns_take(&(*out)->turns);
+    pthread_mutex_unlock(&world->lock);
+    return st;
+}
+
+void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way))
+{
+    int n = 0;
+
+    pthread_mutex_lock(&lane->world->lock);
+    if (lane->pairs != NULL)
+        n = 2 * lane->comm->size;
+    for (int i = 0; i < n; i++)
+        if (lane->pairs[i] != NULL)
+            revoke(lane->pairs[i]);
+    pthread_mutex_unlock(&lane->world->lock);
+}
+
+/* The turn of who holds it. */
+static void pass_held(rdl_lane *lane)
+{
+    rdl_turns_pass(&lane->turns, atomic_load_explicit(&lane->turns.turn,
+                                                      memory_order_relaxed));
+}
+
+/* Whether no thread is inside one of them; we have their turns then. */
+static bool hold_pairs(const rdl_lane *lane)
+{
+    int n = lane->pairs ? 2 * lane->comm->size : 0;
+
+    for (int i = 0; i < n; i++) {
+        uint64_t ticket;
+
+        if (lane->pairs[i] == NULL ||
+            rdl_turns_try(&lane->pairs[i]->turns, &ticket))
+            continue;
+        while (i-- > 0)
+            if (lane->pairs[i] != NULL)
+                pass_held(lane->pairs[i]);
+        return false;
+    }
+    return true;
+}
+
+static rdl_status close_pairs(rdl_world *world, rdl_lane *lane)
+{
+    int n = lane->pairs ? 2 * lane->comm->size : 0;
+    rdl_status first = RDL_OK;
+
+    for (int i = 0; i < n; i++) {
+        rdl_status st = RDL_OK;
+
+        if (lane->pairs[i] == NULL)
+            continue;
+        st = close_lane(world, lane->pairs[i]);
+        pass_held(lane->pairs[i]);
+        if (first == RDL_OK)
+            first = st;
+    }
+    rdl_free(lane->pairs);
+    lane->pairs = NULL;
+    return first;
+}
+
+/* With the lane's turn, under the world's lock. */
+static rdl_status close_group(rdl_world *world, rdl_lane *lane, rdl_group group)
+{
+    rdl_status st, pairs;
+
+    /* The world's own opening ends with the world. */
+    if (!means(lane, group) || (lane->index == 0 && lane->openings == 1))
+        return stale(group);
+    if (lane->openings > 1)
+        return close_lane(world, lane);
+    if (!hold_pairs(lane))
+        return rdl_fail(RDL_STATE,
+                        "the group is in use: a transfer is pending");
+    pairs = close_pairs(world, lane);
+    st = close_lane(world, lane);
+    return st != RDL_OK ? st : pairs;
+}
+
 rdl_status rdl_group_close(rdl_world *world, rdl_group group)
 {
+    uint64_t ticket;
     rdl_lane *lane;
     rdl_status st;
 
     RDL_TRY(find_handle(world, group, &lane));
     if (is_world(group))
         return RDL_OK;
-    if (pthread_mutex_trylock(&lane->lock) != 0)
-        return rdl_fail(RDL_STATE, "the group is in use by another thread");
+    if (!rdl_turns_try(&lane->turns, &ticket))
+        return rdl_fail(RDL_STATE, "the group is in use: a call or a pending "
+                                   "operation is inside");
     pthread_mutex_lock(&world->lock);
-    st = means(lane, group) ? close_lane(world, lane, group) : stale(group);
+    st = close_group(world, lane, group);
     pthread_mutex_unlock(&world->lock);
-    pthread_mutex_unlock(&lane->lock);
+    rdl_lane_pass_turn(lane, ticket);
     return st;
 }
 
@@ -535,7 +702,8 @@ void rdl_registry_fini(rdl_world *world)
         rdl_lane *lane = lane_at(world, i);
 
         clear_lane(world, lane);
-        pthread_mutex_destroy(&lane->lock);
+        rdl_turns_fini(&lane->turns);
+        pthread_mutex_destroy(&lane->failing);
     }
     for (uint32_t c = 0; c < world->n_lanes / RDL_LANES_IN_CHUNK; c++)
         rdl_free(atomic_load_explicit(&world->chunks[c], memory_order_relaxed));

@@ -22,9 +22,11 @@ static rdl_description describe(const rdl_lane *lane, const rdl_request *request
         .count = request->count,
         .number = lane->number,
         .root = request->shape.root,
-        .operation = (uint8_t)request->shape.operation,
+        .operation = (uint8_t)request->name,
         .dtype = (uint8_t)request->dtype,
         .reduction = (uint8_t)request->reduction,
+        .detail = request->detail,
+        .factor = request->factor,
     };
 }
 
@@ -34,7 +36,6 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
     rdl_shape nothing = *shape;
 
     *run = (rdl_run){ .lane = lane, .request = request };
-    lane->number++;
     run->description = describe(lane, request);
     run->fingerprint = rdl_fingerprint(&run->description);
     if (!rdl_plan_fits_line(shape))
@@ -42,13 +43,15 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
             rdl_shelf_take_lease(&lane->world->shelf, 2 * rdl_plan_wish(shape));
     run->window = run->lease.bytes / 2;
     if (run->window == 0 && !rdl_plan_fits_line(shape))
-        nothing.bytes =
-            0; /* the first line only says so; the plan comes after */
+        nothing.operation = RDL_OP_BARRIER; /* it only says so */
     run->plan = rdl_plan_make(&nothing, run->window);
 }
 
 void rdl_run_end(rdl_run *run)
 {
+#ifdef RDL_MUTANT_LEASE /* race tests must catch this build */
+    run->lease.units = 0;
+#endif
     rdl_shelf_give_lease(&run->lane->world->shelf, run->lease);
 }
 
@@ -175,7 +178,7 @@ static rdl_status await(rdl_run *run)
     run->step++;
     if (run->agreed)
         return RDL_OK;
-    if (!all_made_this_call(run))
+    if (!run->lane->world->uncompared && !all_made_this_call(run))
         return judge(run);
     run->agreed = true;
     if (!rdl_plan_fits_line(&run->request->shape))
@@ -206,9 +209,9 @@ static rdl_status reduce(rdl_run *run, const rdl_step *step)
         inputs[i] = peer_window(run, i) + step->staged;
     output = step->to_window ? own_window(run) + step->result
                              : (unsigned char *)request->output + step->user;
-    rdl_reduce(output, inputs, size,
-               step->bytes / rdl_dtype_bytes(request->dtype), request->dtype,
-               request->reduction);
+    rdl_combine(output, inputs, size,
+                step->bytes / rdl_dtype_bytes(request->dtype), request->dtype,
+                request->reduction, request->factor);
     for (int i = 0; i < size && !run->plan.in_line; i++)
         RDL_TRY(rdl_lane_check_peer(run->lane, i));
     return RDL_OK;
@@ -240,24 +243,4 @@ rdl_status rdl_run_advance(rdl_run *run)
     }
     rdl_lane_pass(run->lane);
     return RDL_OK;
-}
-
-rdl_status rdl_run_whole(rdl_lane *lane, const rdl_request *request,
-                         int64_t timeout_ms)
-{
-    rdl_limit limit = {
-        .timeout_ms = timeout_ms,
-        .operation = rdl_operation_name(request->shape.operation),
-    };
-    rdl_run run;
-    rdl_status st;
-
-    rdl_run_begin(&run, lane, request);
-    while ((st = rdl_run_advance(&run)) == RDL_AGAIN) {
-        st = rdl_lane_await(lane, run.peer, &limit);
-        if (st != RDL_OK)
-            break;
-    }
-    rdl_run_end(&run);
-    return st;
 }

@@ -12,9 +12,12 @@
 /* A call, its arguments checked. */
 typedef struct rdl_request {
     rdl_shape shape;
+    rdl_operation name; /* as the caller knows it; the shape may be another's */
+    uint64_t detail;    /* hash of counts that all must share; 0: none */
     size_t count;
     rdl_dtype dtype;
     rdl_reduction reduction;
+    double factor; /* as it is kept; 0 but for PREMUL_SUM */
     const void *input;
     void *output;
 } rdl_request;
@@ -33,7 +36,8 @@ typedef struct rdl_run {
     int peer; /* AWAIT: the one not yet there */
 } rdl_run;
 
-/* The caller holds the drive lock of a prepared lane that has not failed. */
+/* The caller holds the drive lock of a prepared lane that has not failed, and has
+ * counted the call in lane->number. */
 void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request);
 
 /* Goes on until done (RDL_OK), until it would wait for run->peer (RDL_AGAIN), or
@@ -42,9 +46,5 @@ rdl_status rdl_run_advance(rdl_run *run);
 
 /* Gives the lease back. */
 void rdl_run_end(rdl_run *run);
-
-/* All of it, waiting where it must. */
-rdl_status rdl_run_whole(rdl_lane *lane, const rdl_request *request,
-                         int64_t timeout_ms);
 
 #endif

@@ -8,18 +8,23 @@
 
 #include <inttypes.h>
 #include <raddle/collective.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 uint64_t rdl_fingerprint(const rdl_description *d)
 {
     uint64_t kind = (uint64_t)d->operation << 16 | (uint64_t)d->dtype << 8 |
                     (uint64_t)d->reduction;
-    uint64_t hash = rdl_hash_add(rdl_hash_add(kind + 1, d->count),
-                                 (uint64_t)(int64_t)d->root);
+    uint64_t hash = rdl_hash_add(kind + 1, d->count);
 
+    hash = rdl_hash_add(hash, (uint64_t)(int64_t)d->root);
+    hash = rdl_hash_add(hash, d->detail);
+    if (d->reduction == RDL_PREMUL_SUM)
+        hash = rdl_hash_bytes(hash, &d->factor, sizeof d->factor);
     return hash ? hash : 1;
 }
 
-static const char *dtype_name(unsigned dtype)
+const char *rdl_dtype_name(unsigned dtype)
 {
     static const char *const names[] = {
 #define X(name, text, bytes, type) [RDL_##name] = #text,
@@ -30,7 +35,7 @@ static const char *dtype_name(unsigned dtype)
     return dtype < sizeof names / sizeof *names ? names[dtype] : "?";
 }
 
-static const char *reduction_name(unsigned reduction)
+const char *rdl_reduction_name(unsigned reduction)
 {
     static const char *const names[] = {
 #define X(name, text) [RDL_##name] = #text,
@@ -41,6 +46,23 @@ static const char *reduction_name(unsigned reduction)
     return reduction < sizeof names / sizeof *names ? names[reduction] : "?";
 }
 
+/* With as many digits as tell it from every other of its type. */
+static void add_factor(rdl_text *text, const rdl_description *d)
+{
+    bool narrow = d->dtype != RDL_FLOAT64;
+    char digits[40];
+
+    for (int n = 6; n <= 17; n++) {
+        double read;
+
+        snprintf(digits, sizeof digits, "%.*g", n, d->factor);
+        read = strtod(digits, NULL);
+        if (read == d->factor || (narrow && (float)read == (float)d->factor))
+            break;
+    }
+    rdl_text_add(text, " by %s", digits);
+}
+
 void rdl_description_text(const rdl_description *d, char *buffer, size_t bytes)
 {
     rdl_text text = { buffer, bytes };
@@ -49,11 +71,19 @@ void rdl_description_text(const rdl_description *d, char *buffer, size_t bytes)
     rdl_text_add(&text, "%s", rdl_operation_name(operation));
     if (operation == RDL_OP_BARRIER)
         return;
-    rdl_text_add(&text, "(%" PRIu64 " %s", d->count, dtype_name(d->dtype));
-    if (operation == RDL_OP_BROADCAST)
+    rdl_text_add(&text, "(%" PRIu64 " %s", d->count, rdl_dtype_name(d->dtype));
+    if (operation == RDL_OP_BROADCAST || operation == RDL_OP_REDUCE ||
+        operation == RDL_OP_GATHER || operation == RDL_OP_SCATTER)
         rdl_text_add(&text, ", root %" PRId32, d->root);
-    if (operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE_SCATTER)
-        rdl_text_add(&text, ", %s", reduction_name(d->reduction));
+    if (operation == RDL_OP_ALL_REDUCE || operation == RDL_OP_REDUCE ||
+        operation == RDL_OP_REDUCE_SCATTER ||
+        operation == RDL_OP_REDUCE_SCATTER_V)
+        rdl_text_add(&text, ", %s", rdl_reduction_name(d->reduction));
+    if (d->detail != 0)
+        rdl_text_add(&text, " in all, list of counts %08" PRIx32,
+                     (uint32_t)(d->detail >> 32));
+    if (d->reduction == RDL_PREMUL_SUM)
+        add_factor(&text, d);
     rdl_text_add(&text, ")");
 }
 

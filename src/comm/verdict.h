@@ -13,7 +13,12 @@
 /* Of all that must agree; never 0. */
 uint64_t rdl_fingerprint(const rdl_description *description);
 
-/* "all_reduce(409600 float32, sum)", "broadcast(8 int64, root 1)" */
+/* "bfloat16", "premul_sum"; "?" for a number that is none. Static. */
+const char *rdl_dtype_name(unsigned dtype);
+const char *rdl_reduction_name(unsigned reduction);
+
+/* "all_reduce(409600 float32, sum)", "broadcast(8 int64, root 1)",
+ * "all_reduce(8 bfloat16, premul_sum by 0.5)" */
 void rdl_description_text(const rdl_description *description, char *text,
                           size_t bytes);
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/store.h"
 #include "base/topology.h"
+#include "comm/stream.h"
 
 #include <inttypes.h>
 #include <raddle/version.h>
@@ -203,6 +204,7 @@ static rdl_status take_slice(rdl_world *world, rdl_store *store,
 
     RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
                            world->host->staging_bytes, world->host->groups));
+    world->slice = world->shelf.slice;
     fill_slice(world);
     set_state(world, RDL_SLICE_JOINED);
     st = wait_for_all(world, store, place, deadline);
@@ -273,6 +275,16 @@ static void leave(rdl_world *world)
     rdl_host_unmap(world->host, world->mapping);
 }
 
+/* A world of one has no slice, but threads that wait for turns sleep on a bell. */
+static rdl_status be_alone(rdl_world *world)
+{
+    world->alone = rdl_calloc_lines(sizeof *world->alone);
+    if (world->alone == NULL)
+        return rdl_fail(RDL_NO_MEMORY, "no memory for a world of one");
+    world->slice = world->alone;
+    return RDL_OK;
+}
+
 static rdl_status start(rdl_world *world, const rdl_place *place)
 {
     rdl_status st;
@@ -283,8 +295,8 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->timeout_ms = place->timeout_ms;
     world->id = make_id(world);
     st = rdl_registry_init(world);
-    if (st == RDL_OK && world->size > 1)
-        st = join(world, place);
+    if (st == RDL_OK)
+        st = world->size > 1 ? join(world, place) : be_alone(world);
     if (st != RDL_OK)
         rdl_registry_fini(world);
     return st;
@@ -318,11 +330,14 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
     if (st == RDL_OK) {
         world->host = host;
         pthread_mutex_init(&world->lock, NULL);
+        rdl_tasks_init(&world->tasks);
         st = start(world, &place);
         if (st == RDL_OK) {
+            rdl_helper_join(world);
             *out = world;
             return RDL_OK;
         }
+        rdl_tasks_fini(&world->tasks);
         pthread_mutex_destroy(&world->lock);
         rdl_host_release(host);
     }
@@ -341,8 +356,10 @@ static rdl_status close_in_child(rdl_world *world)
         rdl_host_forget(world->host, world->mapping);
     }
     rdl_registry_fini(world);
+    rdl_tasks_fini(&world->tasks);
     if (--world->host->users == 0)
         rdl_host_free(world->host);
+    rdl_free(world->alone);
     rdl_free(world);
     return RDL_OK;
 }
@@ -356,11 +373,17 @@ rdl_status rdl_world_close(rdl_world *world)
         return RDL_OK;
     if (!rdl_fork_mark_holds(world->host->mark))
         return close_in_child(world);
-    st = rdl_registry_unreported(world);
+    st = rdl_streams_close(world);
+    rdl_tasks_finish(world);
+    rdl_helper_leave(world);
+    if (st == RDL_OK)
+        st = rdl_registry_unreported(world);
     leave(world);
     rdl_registry_fini(world);
+    rdl_tasks_fini(&world->tasks);
     host = world->host;
     pthread_mutex_destroy(&world->lock);
+    rdl_free(world->alone);
     rdl_free(world);
     rdl_host_release(host);
     return st;

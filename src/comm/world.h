@@ -7,9 +7,11 @@
 #include "base/slice.h"
 #include "comm/host.h"
 #include "comm/lane.h"
+#include "comm/task.h"
 
 #include <pthread.h>
 #include <raddle/group.h>
+#include <raddle/trace.h>
 #include <raddle/world.h>
 
 #define RDL_LANES_IN_CHUNK 64
@@ -25,14 +27,17 @@ struct rdl_world {
     rdl_host *host;
     rdl_mapping *mapping; /* NULL in a world of one */
     rdl_shelf shelf;      /* only with a mapping */
+    rdl_slice *slice;     /* the shelf's; in a world of one `alone` */
+    rdl_slice *alone;     /* private: for the bell */
     int rank;
     int size;
     uint32_t id; /* never 0; tells worlds and their lives apart */
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
+    const rdl_trace *trace; /* NULL: nobody looks */
 
-    pthread_mutex_t lock; /* protects what follows; taken after a drive lock */
+    pthread_mutex_t lock; /* protects what follows; taken after a lane's `failing` */
     rdl_map comms;        /* key -> rdl_comm * */
     rdl_map lanes;        /* key -> rdl_lane *, dormant ones too */
     rdl_map ghosts;       /* key -> sequence, number of lanes without a slot */
@@ -44,10 +49,23 @@ struct rdl_world {
     uint32_t n_slots;
     uint32_t n_comms; /* of two ranks or more, this one among them */
     uint64_t n_openings;
+    rdl_stream *streams;
+    rdl_event *events;
 
+    rdl_tasks tasks;
+    rdl_world *next_in_host; /* under the host's `helping` */
+    bool unfenced;           /* the seam of bench/race: see comm/seam.h */
+    bool uncompared;         /* likewise */
+
+    _Atomic uint32_t n_streams; /* each with a thread */
     _Atomic uint64_t n_collectives;
     _Atomic(rdl_lane *) chunks[RDL_LANE_CHUNKS];
 };
+
+static inline rdl_slice *rdl_world_slice(const rdl_world *world)
+{
+    return world->slice;
+}
 
 /* RDL_OK if world is one and this process may use it. */
 rdl_status rdl_world_check(const rdl_world *world);
@@ -57,12 +75,21 @@ rdl_status rdl_world_check(const rdl_world *world);
 rdl_status rdl_registry_init(rdl_world *world);
 void rdl_registry_fini(rdl_world *world);
 
-/* The lane of an open handle, with its drive lock held. */
-rdl_status rdl_registry_enter(rdl_world *world, rdl_group group, rdl_lane **out);
-void rdl_registry_leave(rdl_lane *lane);
+/* The lane of an open handle, and the next ticket on it: until the ticket is
+ * passed or given up, the lane stays open and what it is does not change. */
+rdl_status rdl_registry_enter(rdl_world *world, rdl_group group,
+                              rdl_lane **lane, uint64_t *ticket);
 
-/* A slot for the lane, whose drive lock the caller holds; the sequence goes on
- * where the key's last slot stopped. */
+/* The lane on which this rank sends to member peer of the group, or receives from
+ * it, and the next ticket on it; if peer is this rank, a lane of one. */
+rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
+                             bool sends, rdl_lane **out, uint64_t *ticket);
+
+/* Calls revoke for each way of the lane that has been used. */
+void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way));
+
+/* A slot for the lane, whose turn the caller has; the sequence goes on where the
+ * key's last slot stopped. */
 rdl_status rdl_registry_give_slot(rdl_world *world, rdl_lane *lane);
 
 /* The first failure no call has reported, with its sentence; RDL_OK if none. */

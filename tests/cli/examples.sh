@@ -7,7 +7,7 @@ raddle=$build/cli/raddle
 out=${TEST_TEMP:?TEST_TEMP names no folder for files}/out
 
 for program in "$raddle" "$build/examples/01_hello_ranks" \
-    "$build/examples/02_groups"; do
+    "$build/examples/02_groups" "$build/examples/03_mesh"; do
     if [ ! -x "$program" ]; then
         echo "skipped: there is no $program"
         exit 77
@@ -34,3 +34,9 @@ says 2 "in 'pair, second lane': its first is world rank 2, which says 2" \
     02_groups 3
 says 3 "in 'triple': its first is world rank 3, which says 3" 02_groups 4
 says 3 "is not in group" 02_groups 4
+
+says 1 "rank 0 is 0 of 1 along dp,tp: the sum is 1" 03_mesh 1
+says 3 "of 3 along tp: the sum is 111" 03_mesh 3
+says 2 "of 2 along dp: the sum is 1010" 03_mesh 4
+says 2 "of 2 along tp: the sum is 1100" 03_mesh 4
+says 1 "rank 3 is 3 of 4 along dp,tp: the sum is 1111" 03_mesh 4

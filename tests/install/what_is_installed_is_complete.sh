@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 cmake --install "$RADDLE_BUILD" --prefix "$PWD/prefix" >install.log
 library=$(find prefix -name libraddle.so.0 -exec dirname {} +)
 
-diff -r "$root/include" prefix/include
+diff -r -x README.md "$root/include" prefix/include
 for name in libraddle.so libraddle.so.0.1.0 pkgconfig/raddle.pc \
     cmake/raddle/raddle-config.cmake cmake/raddle/raddle-config-version.cmake; do
     [ -e "$library/$name" ] || { echo "no $library/$name"; exit 1; }
@@ -17,4 +17,9 @@ objdump -p "$library/libraddle.so" | grep -q 'SONAME *libraddle.so.0$'
 if [ -e "$RADDLE_BUILD/cli/raddle" ]; then
     # The installed command finds the installed library.
     LD_LIBRARY_PATH='' ldd prefix/bin/raddle | grep -q "$PWD/prefix/.*/libraddle.so.0"
+    if [ -e "$RADDLE_BUILD/bench/race" ]; then
+        # It finds the benchmarks beside itself.
+        prefix/bin/raddle bench race --help | grep -q '^Usage: raddle bench race'
+        prefix/bin/raddle bench fence --help | grep -q '^Usage: raddle bench fence'
+    fi
 fi

@@ -2,6 +2,7 @@
  * ranks, as threads and as processes, against a reference that adds plain arrays
  * in the order of ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/values.h"
 #include "support/worlds.h"
 
 #include <stdio.h>
@@ -9,108 +10,71 @@
 #include <string.h>
 
 #define RANKS_MOST 64
+#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
+/* --- values ---------------------------------------------------------------- */
+
+/* Elements repeat after this many; a prime, so that no piece does. */
+#define PERIOD 101
+
+typedef struct element {
+    unsigned char bytes[8];
+} element;
+
+/* What the ranks of one job hold, and what it combines to. */
+typedef struct tables {
+    element held[RDL_TEST_DTYPES][PERIOD];
+    element combined[RDL_TEST_DTYPES][RDL_TEST_REDUCTIONS][PERIOD];
+} tables;
+
+#define FACTOR 0.7
+
+/* The value that element i of rank is. */
+static size_t nth(int rank, size_t i)
+{
+    return (i * 7 + (size_t)rank * 13) % PERIOD;
+}
+
+static void make_held(tables *t, rdl_dtype dtype)
+{
+    for (int v = 0; v < PERIOD; v++)
+        rdl_test_put(t->held[dtype][v].bytes, dtype,
+                     dtype == RDL_BOOL ? v % 3 : v - 20);
+}
+
+static void make_combined(tables *t, int size, rdl_dtype dtype,
+                          rdl_reduction reduction)
+{
+    const void *x[RANKS_MOST];
+
+    for (size_t i = 0; i < PERIOD; i++) {
+        for (int rank = 0; rank < size; rank++)
+            x[rank] = t->held[dtype][nth(rank, i)].bytes;
+        rdl_test_combine(t->combined[dtype][reduction][i].bytes, x, size, dtype,
+                         reduction, FACTOR);
+    }
+}
+
+static tables *make_tables(int size)
+{
+    tables *t = malloc(sizeof *t);
+
+    CHECK(t != NULL);
+    for (int d = 0; d < RDL_TEST_DTYPES; d++) {
+        make_held(t, (rdl_dtype)d);
+        for (int r = 0; r < RDL_TEST_REDUCTIONS; r++)
+            if (rdl_test_reduces((rdl_dtype)d, (rdl_reduction)r))
+                make_combined(t, size, (rdl_dtype)d, (rdl_reduction)r);
+    }
+    return t;
+}
 
 typedef struct plan {
     size_t wraps; /* a count that goes round every buffer several times */
     bool in_place;
     size_t offset; /* bytes by which buffers are off their alignment */
+    const tables *tables;
 } plan;
-
-/* --- values ---------------------------------------------------------------- */
-
-static double value(int rank, size_t i)
-{
-    return (double)((i * 7 + (size_t)rank * 13) % 101) - 20;
-}
-
-static void put(void *at, rdl_dtype dtype, double x)
-{
-    switch (dtype) {
-    case RDL_UINT8: {
-        uint8_t v = (uint8_t)(int)x;
-        memcpy(at, &v, sizeof v);
-        break;
-    }
-    case RDL_INT32: {
-        int32_t v = (int32_t)x;
-        memcpy(at, &v, sizeof v);
-        break;
-    }
-    case RDL_INT64: {
-        int64_t v = (int64_t)x;
-        memcpy(at, &v, sizeof v);
-        break;
-    }
-    case RDL_FLOAT32: {
-        float v = (float)x;
-        memcpy(at, &v, sizeof v);
-        break;
-    }
-    case RDL_FLOAT64:
-        memcpy(at, &x, sizeof x);
-        break;
-    }
-}
-
-static double get(const void *at, rdl_dtype dtype)
-{
-    uint8_t u8;
-    int32_t i32;
-    int64_t i64;
-    float f32;
-    double f64 = 0;
-
-    switch (dtype) {
-    case RDL_UINT8:
-        memcpy(&u8, at, sizeof u8);
-        return u8;
-    case RDL_INT32:
-        memcpy(&i32, at, sizeof i32);
-        return i32;
-    case RDL_INT64:
-        memcpy(&i64, at, sizeof i64);
-        return (double)i64;
-    case RDL_FLOAT32:
-        memcpy(&f32, at, sizeof f32);
-        return (double)f32;
-    case RDL_FLOAT64:
-        memcpy(&f64, at, sizeof f64);
-        break;
-    }
-    return f64;
-}
-
-/* As the dtype holds it: uint8 wraps. */
-static double held(double x, rdl_dtype dtype)
-{
-    return dtype == RDL_UINT8 ? (double)(uint8_t)(int)x : x;
-}
-
-/* What element i, which rank r has at index[r], combines to: exact, as all sums
- * of these values are small. */
-static double combine(int size, size_t i, rdl_dtype dtype,
-                      rdl_reduction reduction)
-{
-    double x = held(value(0, i), dtype);
-    int64_t whole;
-
-    for (int rank = 1; rank < size; rank++) {
-        double y = held(value(rank, i), dtype);
-
-        if (reduction == RDL_SUM || reduction == RDL_AVG)
-            x += y;
-        else if (reduction == RDL_MIN ? y < x : y > x)
-            x = y;
-    }
-    if (reduction == RDL_SUM)
-        return held(x, dtype);
-    if (reduction != RDL_AVG)
-        return x;
-    if (dtype == RDL_FLOAT32)
-        return (double)((float)x / (float)size);
-    whole = (int64_t)x / size; /* toward zero */
-    return dtype == RDL_FLOAT64 ? x / size : (double)whole;
-}
 
 /* --- buffers: with a margin that must stay as it is ------------------------ */
 
@@ -134,21 +98,46 @@ static void check_margin(const unsigned char *buffer, size_t bytes)
               buffer[bytes + i - 1] == UNTOUCHED);
 }
 
-static void fill(unsigned char *buffer, int rank, size_t first, size_t count,
-                 rdl_dtype dtype)
+static void fill(const plan *p, unsigned char *buffer, int rank, size_t first,
+                 size_t count, rdl_dtype dtype)
 {
+    size_t bytes = rdl_dtype_bytes(dtype);
+
     for (size_t i = 0; i < count; i++)
-        put(buffer + i * rdl_dtype_bytes(dtype), dtype, value(rank, first + i));
+        memcpy(buffer + i * bytes,
+               p->tables->held[dtype][nth(rank, first + i)].bytes, bytes);
 }
 
 static void check(const unsigned char *buffer, size_t i, rdl_dtype dtype,
-                  double expected, const char *what, size_t count)
+                  const element *expected, const char *what, size_t count)
 {
-    double is = get(buffer + i * rdl_dtype_bytes(dtype), dtype);
+    size_t bytes = rdl_dtype_bytes(dtype);
 
-    if (is != expected)
-        RDL_TEST_FAIL("%s: element %zu of %zu, dtype %d: %g, not %g", what, i,
-                      count, (int)dtype, is, expected);
+    if (memcmp(buffer + i * bytes, expected->bytes, bytes) != 0)
+        RDL_TEST_FAIL("%s: element %zu of %zu %s: %g, not %g", what, i, count,
+                      rdl_test_dtype_name(dtype),
+                      rdl_test_get(buffer + i * bytes, dtype),
+                      rdl_test_get(expected->bytes, dtype));
+}
+
+/* What element i of rank is. */
+static const element *held(const plan *p, rdl_dtype dtype, int rank, size_t i)
+{
+    return &p->tables->held[dtype][nth(rank, i)];
+}
+
+/* What element i of all ranks combines to. */
+static const element *combined(const plan *p, rdl_dtype dtype,
+                               rdl_reduction reduction, size_t i)
+{
+    return &p->tables->combined[dtype][reduction][i % PERIOD];
+}
+
+static const rdl_call *call_for(rdl_reduction reduction)
+{
+    static const rdl_call scaled = { .factor = FACTOR };
+
+    return reduction == RDL_PREMUL_SUM ? &scaled : NULL;
 }
 
 /* --- the collectives ------------------------------------------------------- */
@@ -156,19 +145,19 @@ static void check(const unsigned char *buffer, size_t i, rdl_dtype dtype,
 static void test_all_reduce(rdl_world *world, const plan *p, size_t count,
                             rdl_dtype dtype, rdl_reduction reduction)
 {
-    int rank = rdl_world_rank(world), size = rdl_world_size(world);
+    int rank = rdl_world_rank(world);
     size_t bytes = count * rdl_dtype_bytes(dtype);
     unsigned char *in_all, *out_all;
     unsigned char *in = make(bytes, p->offset, &in_all);
     unsigned char *out = make(bytes, p->offset / 2, &out_all);
 
-    fill(in, rank, 0, count, dtype);
+    fill(p, in, rank, 0, count, dtype);
     if (p->in_place)
         memcpy(out, in, bytes);
     CHECK_OK(rdl_all_reduce(world, RDL_WORLD, p->in_place ? out : in, out,
-                            count, dtype, reduction, NULL));
+                            count, dtype, reduction, call_for(reduction)));
     for (size_t i = 0; i < count; i++)
-        check(out, i, dtype, combine(size, i, dtype, reduction), "all_reduce",
+        check(out, i, dtype, combined(p, dtype, reduction, i), "all_reduce",
               count);
     check_margin(in, bytes);
     check_margin(out, bytes);
@@ -186,12 +175,12 @@ static void test_reduce_scatter(rdl_world *world, const plan *p, size_t count,
     unsigned char *out = make(bytes, p->offset / 2, &out_all);
     unsigned char *result = p->in_place ? in + (size_t)rank * bytes : out;
 
-    fill(in, rank, 0, count * (size_t)size, dtype);
+    fill(p, in, rank, 0, count * (size_t)size, dtype);
     CHECK_OK(rdl_reduce_scatter(world, RDL_WORLD, in, result, count, dtype,
-                                reduction, NULL));
+                                reduction, call_for(reduction)));
     for (size_t i = 0; i < count; i++)
         check(result, i, dtype,
-              combine(size, (size_t)rank * count + i, dtype, reduction),
+              combined(p, dtype, reduction, (size_t)rank * count + i),
               "reduce_scatter", count);
     check_margin(in, whole);
     check_margin(out, bytes);
@@ -209,10 +198,10 @@ static void test_all_gather(rdl_world *world, const plan *p, size_t count,
     unsigned char *out = make(whole, p->offset / 2, &out_all);
     unsigned char *input = p->in_place ? out + (size_t)rank * bytes : in;
 
-    fill(input, rank, 0, count, dtype);
+    fill(p, input, rank, 0, count, dtype);
     CHECK_OK(rdl_all_gather(world, RDL_WORLD, input, out, count, dtype, NULL));
     for (size_t i = 0; i < count * (size_t)size; i++)
-        check(out, i, dtype, held(value((int)(i / count), i % count), dtype),
+        check(out, i, dtype, held(p, dtype, (int)(i / count), i % count),
               "all_gather", count);
     check_margin(out, whole);
     free(in_all);
@@ -228,12 +217,11 @@ static void test_all_to_all(rdl_world *world, const plan *p, size_t count,
     unsigned char *in = make(whole, p->offset, &in_all);
     unsigned char *out = make(whole, p->offset / 2, &out_all);
 
-    fill(in, rank, 0, count * (size_t)size, dtype);
+    fill(p, in, rank, 0, count * (size_t)size, dtype);
     CHECK_OK(rdl_all_to_all(world, RDL_WORLD, in, out, count, dtype, NULL));
     for (size_t i = 0; i < count * (size_t)size; i++)
         check(out, i, dtype,
-              held(value((int)(i / count), (size_t)rank * count + i % count),
-                   dtype),
+              held(p, dtype, (int)(i / count), (size_t)rank * count + i % count),
               "all_to_all", count);
     check_margin(out, whole);
     free(in_all);
@@ -251,50 +239,75 @@ static void test_broadcast(rdl_world *world, const plan *p, size_t count,
         unsigned char *buffer = make(bytes, p->offset, &all);
 
         if (rank == root)
-            fill(buffer, root, 0, count, dtype);
+            fill(p, buffer, root, 0, count, dtype);
         CHECK_OK(
             rdl_broadcast(world, RDL_WORLD, buffer, count, dtype, root, NULL));
         for (size_t i = 0; i < count; i++)
-            check(buffer, i, dtype, held(value(root, i), dtype), "broadcast",
-                  count);
+            check(buffer, i, dtype, held(p, dtype, root, i), "broadcast", count);
         check_margin(buffer, bytes);
         free(all);
     }
 }
 
+/* One of each size, and one that is combined in another. */
+static bool is_thorough(rdl_dtype dtype)
+{
+    return dtype == RDL_UINT8 || dtype == RDL_INT32 || dtype == RDL_INT64 ||
+           dtype == RDL_BFLOAT16 || dtype == RDL_FLOAT32 || dtype == RDL_FLOAT64;
+}
+
+static void test_dtype(rdl_world *world, const plan *p, size_t count,
+                       rdl_dtype dtype, int reductions)
+{
+    for (int r = 0; r < reductions; r++) {
+        rdl_reduction reduction = (rdl_reduction)r;
+
+        if (!rdl_test_reduces(dtype, reduction))
+            continue;
+        test_all_reduce(world, p, count, dtype, reduction);
+        test_reduce_scatter(world, p, count, dtype, reduction);
+    }
+    test_all_gather(world, p, count, dtype);
+    test_all_to_all(world, p, count, dtype);
+    test_broadcast(world, p, count, dtype);
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+}
+
+/* Every dtype and reduction at size + 1; what moves differently, at all counts. */
 static void test_all(rdl_world *world, void *arg)
 {
     const plan *p = arg;
     size_t n = (size_t)rdl_world_size(world);
-    size_t counts[] = { 0, 1, n - 1, n, n + 1, p->wraps };
-    static const rdl_dtype dtypes[] = { RDL_UINT8, RDL_INT32, RDL_INT64,
-                                        RDL_FLOAT32, RDL_FLOAT64 };
+    size_t counts[] = { 0, 1, n - 1, n, p->wraps };
 
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
-            size_t count = counts[c];
-            rdl_dtype dtype = dtypes[d];
+    for (int d = 0; d < RDL_TEST_DTYPES; d++) {
+        rdl_dtype dtype = (rdl_dtype)d;
 
-            for (int r = RDL_SUM; r <= RDL_AVG; r++) {
-                test_all_reduce(world, p, count, dtype, (rdl_reduction)r);
-                test_reduce_scatter(world, p, count, dtype, (rdl_reduction)r);
-            }
-            test_all_gather(world, p, count, dtype);
-            test_all_to_all(world, p, count, dtype);
-            test_broadcast(world, p, count, dtype);
-            CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
-        }
+        test_dtype(world, p, n + 1, dtype, RDL_TEST_REDUCTIONS);
+        for (size_t c = 0; c < LENGTH(counts) && is_thorough(dtype); c++)
+            test_dtype(world, p, counts[c], dtype, RDL_AVG + 1);
+    }
+}
+
+static void test_size(const rdl_test_job *job, const plan *like)
+{
+    tables *t = make_tables(job->size);
+    plan p = *like;
+
+    p.tables = t;
+    rdl_test_worlds(job, test_all, &p);
+    free(t);
 }
 
 static void test_sizes(const rdl_test_job *like, const plan *p)
 {
     static const int sizes[] = { 1, 2, 3, 4, 5, 8 };
 
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         rdl_test_job job = *like;
 
         job.size = sizes[i];
-        rdl_test_worlds(&job, test_all, (void *)(uintptr_t)p);
+        test_size(&job, p);
     }
 }
 
@@ -331,9 +344,9 @@ RDL_TEST(collectives_equal_the_reference_with_the_default_staging)
     rdl_test_job job = { .size = 3 };
     plan p = { .wraps = 200000 };
 
-    rdl_test_worlds(&job, test_all, &p);
+    test_size(&job, &p);
     job.processes = true;
-    rdl_test_worlds(&job, test_all, &p);
+    test_size(&job, &p);
 }
 
 RDL_TEST(collectives_equal_the_reference_with_the_least_staging)
@@ -352,22 +365,44 @@ RDL_TEST(collectives_equal_the_reference_at_any_alignment)
         rdl_test_job job = { .size = 3, .staging_bytes = SMALL_STAGING };
         plan p = { .wraps = 1027, .offset = offset };
 
-        rdl_test_worlds(&job, test_all, &p);
+        test_size(&job, &p);
     }
 }
 
-RDL_TEST(collectives_equal_the_reference_on_many_ranks)
+static void test_many(int size, bool processes)
 {
-    static const int sizes[] = { 16, 33, 64 };
+    rdl_test_job job = { .size = size,
+                         .staging_bytes = SMALL_STAGING,
+                         .processes = processes };
+    plan p = { .wraps = 300 };
 
-    for (int i = 0; i < 3; i++) {
-        rdl_test_job job = { .size = sizes[i], .staging_bytes = SMALL_STAGING };
-        plan p = { .wraps = 700 };
+    test_size(&job, &p);
+}
 
-        rdl_test_worlds(&job, test_all, &p);
-        job.processes = true;
-        rdl_test_worlds(&job, test_all, &p);
-    }
+RDL_TEST(collectives_equal_the_reference_on_16_ranks)
+{
+    test_many(16, false);
+    test_many(16, true);
+}
+
+RDL_TEST(collectives_equal_the_reference_on_33_threads)
+{
+    test_many(33, false);
+}
+
+RDL_TEST(collectives_equal_the_reference_on_33_processes)
+{
+    test_many(33, true);
+}
+
+RDL_TEST(collectives_equal_the_reference_on_64_threads)
+{
+    test_many(64, false);
+}
+
+RDL_TEST(collectives_equal_the_reference_on_64_processes)
+{
+    test_many(64, true);
 }
 
 /* --- the handed cases of buffers and counts -------------------------------- */

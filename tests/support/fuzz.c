@@ -21,6 +21,9 @@ static int run_file(const char *path)
 
     if (f == NULL || room == NULL) {
         perror(path);
+        free(room);
+        if (f != NULL)
+            fclose(f);
         return 1;
     }
     bytes = fread(room, 1, INPUT_MOST, f);

@@ -1,0 +1,81 @@
+/* What the parts of bench/race share: the arms, and how one run ends. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RDL_BENCH_RACE_H
+#define RDL_BENCH_RACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RACE_RANKS_MOST 16
+#define RACE_STREAMS 3
+#define RACE_CALLS 30
+#define RACE_DELAY_US 300 /* the most */
+#define RACE_LIMIT_MS 2000
+
+/* name; what is done: the fence left out, a lane of its own for each stream opened,
+ * these lanes used, how many streams are used, whether work delays them; what must
+ * come of it. */
+#define RACE_ARM_MAP(X)                                                        \
+    X(UNFENCED, "unfenced", true, false, false, 3, true, FAILS)                \
+    X(FENCED, "fenced", false, false, false, 3, true, PASSES)                  \
+    X(OWN, "own-communicator", true, true, true, 3, true, PASSES)              \
+    X(UNUSED, "created-unused", true, true, false, 3, true, FAILS)             \
+    X(ONE, "one-stream", true, false, false, 1, true, PASSES)                  \
+    X(CALM, "deterministic", true, false, false, 3, false, REPORTED)
+
+typedef enum race_arm_number {
+#define X(number, ...) RACE_##number,
+    RACE_ARM_MAP(X)
+#undef X
+        RACE_ARMS
+} race_arm_number;
+
+typedef enum race_gate {
+    RACE_PASSES,  /* every run */
+    RACE_FAILS,   /* in a third of the runs at least */
+    RACE_REPORTED /* whatever comes */
+} race_gate;
+
+typedef struct race_arm {
+    const char *name;
+    bool unfenced;
+    bool opens;
+    bool uses;
+    int streams;
+    bool delays;
+    race_gate gate;
+} race_arm;
+
+typedef struct race_setting {
+    const race_arm *arm;
+    bool compare; /* fingerprints on */
+    int ranks;
+    uint64_t seed;
+    const char *job;
+} race_setting;
+
+typedef enum race_end {
+    RACE_PASSED,
+    RACE_WRONG,
+    RACE_TIMEOUT,
+    RACE_MISMATCH,
+    RACE_SECOND, /* ended because another rank did */
+    RACE_BROKEN  /* nothing that an arm is about */
+} race_end;
+
+/* What a rank has to say at its end; in memory that it shares with the parent. */
+typedef struct race_report {
+    race_end end;
+    double ms; /* of the calls, from the first to the last */
+    char sentence[512];
+} race_report;
+
+/* One rank, in a process of its own. */
+void race_rank(const race_setting *setting, int rank, race_report *report);
+
+/* One run in fresh processes; false if it says nothing about the arm, and then
+ * report has the sentence. Its end is the worst of the ranks', its time the
+ * longest. */
+bool race_run(const race_setting *setting, race_report *report);
+
+#endif

@@ -1,0 +1,122 @@
+/* `raddle bench`: finds the program of a benchmark and becomes it. They look
+ * inside the library and so are programs of their own, linked with its inside. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "command.h"
+#include "nearest.h"
+#include "say.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BENCH "raddle bench"
+
+const char bench_help[] =
+    "Usage: raddle bench\n"
+    "       raddle bench NAME [OPTIONS]\n"
+    "\n"
+    "Lists the benchmarks there are, or runs one of them. 'raddle bench NAME "
+    "--help'\n"
+    "says what it measures, and its options.\n";
+
+typedef struct benchmark {
+    const char *name;
+    const char *summary;
+} benchmark;
+
+static const benchmark benchmarks[] = {
+    { "race", "several streams drive one communicator, with the fence and "
+              "without" },
+    { "fence", "what the fence and the streams cost, and what they hide" },
+};
+
+#define BENCHMARKS (sizeof benchmarks / sizeof benchmarks[0])
+
+/* Where they are, from the folder of the command: in a build and installed. */
+static const char *const folders[] = { "../bench", "../libexec/raddle" };
+
+static int list_benchmarks(void)
+{
+    printf("Benchmarks:\n");
+    for (size_t i = 0; i < BENCHMARKS; i++)
+        printf("  %-9s %s\n", benchmarks[i].name, benchmarks[i].summary);
+    return command_finish_output();
+}
+
+static bool is_benchmark(const char *name)
+{
+    for (size_t i = 0; i < BENCHMARKS; i++)
+        if (strcmp(benchmarks[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int refuse(const char *name)
+{
+    const char *known[BENCHMARKS + 1] = { NULL };
+
+    for (size_t i = 0; i < BENCHMARKS; i++)
+        known[i] = benchmarks[i].name;
+    say(BENCH,
+        "there is no benchmark '%s'; the nearest is '%s', and 'raddle bench' "
+        "lists all",
+        name, nearest_word(name, known));
+    return STATUS_USAGE;
+}
+
+/* The folder of this command's file, without its last '/'. */
+static bool find_folder(char *folder, size_t bytes)
+{
+    ssize_t n = readlink("/proc/self/exe", folder, bytes - 1);
+    char *slash;
+
+    if (n < 0)
+        return false;
+    folder[n] = '\0';
+    slash = strrchr(folder, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    return slash != NULL;
+}
+
+/* Returns only if there is no such program, or it cannot be run. */
+static int become(char **argv)
+{
+    char folder[PATH_MAX], path[PATH_MAX + 64];
+
+    if (!find_folder(folder, sizeof folder)) {
+        say(BENCH, "cannot tell where this command is: %s (%s)",
+            strerror(errno), strerrorname_np(errno));
+        return STATUS_FAILED;
+    }
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, sizeof path, "%s/%s/%s", folder, folders[i], argv[0]);
+        execv(path, argv);
+        if (errno != ENOENT && errno != ENOTDIR) {
+            say(BENCH, "'%s' cannot be run: %s (%s)", path, strerror(errno),
+                strerrorname_np(errno));
+            return STATUS_FAILED;
+        }
+    }
+    say(BENCH,
+        "there is no program '%s' in '%s/%s'; was raddle built without its "
+        "benchmarks (RADDLE_TESTS)?",
+        argv[0], folder, folders[1]);
+    return STATUS_FAILED;
+}
+
+int bench_command(const command *self, int argc, char **argv)
+{
+    if (argc < 2)
+        return list_benchmarks();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return command_show_help(self);
+    if (argv[1][0] == '-') {
+        say(BENCH, "there is no option '%s' before a benchmark's name", argv[1]);
+        return STATUS_USAGE;
+    }
+    return is_benchmark(argv[1]) ? become(argv + 1) : refuse(argv[1]);
+}

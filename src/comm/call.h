@@ -1,0 +1,21 @@
+/* A public call between its function and the runner: arguments as they came,
+ * checked in one place. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RDL_COMM_CALL_H
+#define RDL_COMM_CALL_H
+
+#include "comm/op.h"
+#include "comm/world.h"
+
+#include <raddle/collective.h>
+
+/* Checks the arguments, takes the lane's turn, and runs to the end. */
+rdl_status rdl_call_run(rdl_world *world, rdl_group group,
+                        const rdl_arguments *arguments, const rdl_call *options);
+
+/* Parts of it that others need too. */
+rdl_status rdl_call_check_types(const rdl_arguments *arguments);
+rdl_status rdl_call_timeout(const rdl_world *world, const rdl_call *options,
+                            const char *name, int64_t *timeout_ms);
+
+#endif

@@ -1,0 +1,19 @@
+/* The seam of bench/race: how the field orders collectives, for comparison. Never
+ * in the public interface; programs of bench/ are linked with the inside. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RDL_COMM_SEAM_H
+#define RDL_COMM_SEAM_H
+
+#include <raddle/world.h>
+#include <stdbool.h>
+
+/* From now on a collective on an explicit stream takes its place in its lane when
+ * it starts on its stream, as a device library does, and not when it is issued: the
+ * fence is gone. */
+void rdl_world_unfence(rdl_world *world, bool unfenced);
+
+/* Whether calls are compared at all; off, a wrong pairing shows as wrong data or as
+ * a hang. */
+void rdl_world_compare(rdl_world *world, bool compare);
+
+#endif

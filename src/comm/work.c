@@ -1,0 +1,161 @@
+/* Work handles, revoking, and batches. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <raddle/work.h>
+
+#include "base/memory.h"
+#include "comm/batch.h"
+#include "comm/stream.h"
+#include "comm/world.h"
+
+#include <string.h>
+
+/* --- results --------------------------------------------------------------- */
+
+/* A done task's result; its handle is ended. */
+static rdl_status take_result(rdl_task *task, uint32_t generation)
+{
+    rdl_tasks *t = &task->world->tasks;
+    rdl_status st;
+
+    pthread_mutex_lock(&t->lock);
+    if (atomic_load_explicit(&task->generation, memory_order_relaxed) ==
+        generation) {
+        st = task->status;
+        if (st != RDL_OK)
+            rdl_say("%s", task->sentence ? task->sentence
+                                         : "the work has failed; there was no "
+                                           "memory to note how");
+        rdl_task_forget(task);
+    } else {
+        st =
+            rdl_fail(RDL_INVALID, "the work's result is no longer kept: it was "
+                                  "waited for twice, or too late");
+    }
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}
+
+rdl_status rdl_work_wait(rdl_world *world, rdl_work work, int64_t timeout_ms)
+{
+    rdl_deadline deadline = RDL_NEVER;
+    rdl_task *task = NULL;
+
+    RDL_TRY(rdl_task_find(world, work, &task));
+    if (timeout_ms != 0)
+        RDL_TRY(rdl_wait_limit(world, timeout_ms, &deadline));
+    RDL_TRY(rdl_task_await(task, work.generation, deadline));
+    return take_result(task, work.generation);
+}
+
+rdl_status rdl_work_test(rdl_world *world, rdl_work work, bool *done)
+{
+    rdl_time sleep = RDL_SLEEP_MOST;
+    rdl_task *task = NULL;
+
+    if (done == NULL)
+        return rdl_fail(RDL_INVALID, "rdl_work_test: done is NULL");
+    RDL_TRY(rdl_task_find(world, work, &task));
+    if (!rdl_task_is_done(task, work.generation))
+        rdl_tasks_advance(world, true, &sleep);
+    *done = rdl_task_is_done(task, work.generation);
+    return *done ? take_result(task, work.generation) : RDL_OK;
+}
+
+/* --- fences ---------------------------------------------------------------- */
+
+typedef struct fence {
+    rdl_task *task;
+    uint32_t generation;
+} fence;
+
+static rdl_status look_at_result(rdl_task *task, uint32_t generation)
+{
+    rdl_tasks *t = &task->world->tasks;
+    rdl_status st = RDL_OK;
+
+    pthread_mutex_lock(&t->lock);
+    if (atomic_load_explicit(&task->generation, memory_order_relaxed) ==
+            generation &&
+        task->status != RDL_OK)
+        st = rdl_fail(task->status, "%s",
+                      task->sentence ? task->sentence : "the work has failed");
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}
+
+static rdl_status run_fence(void *arg, rdl_status failed)
+{
+    fence f = *(fence *)arg;
+
+    rdl_free(arg);
+    if (failed != RDL_OK)
+        return RDL_OK;
+    RDL_TRY(rdl_task_await(f.task, f.generation, RDL_NEVER));
+    return look_at_result(f.task, f.generation);
+}
+
+rdl_status rdl_work_fence(rdl_world *world, rdl_work work, rdl_stream *stream)
+{
+    rdl_task *task = NULL;
+    rdl_status st;
+    fence *f;
+
+    RDL_TRY(rdl_task_find(world, work, &task));
+    if (stream == NULL) {
+        RDL_TRY(rdl_task_await(task, work.generation, RDL_NEVER));
+        return look_at_result(task, work.generation);
+    }
+    RDL_TRY(rdl_stream_check(stream, world));
+    f = rdl_calloc(1, sizeof *f);
+    if (f == NULL)
+        return rdl_fail(RDL_NO_MEMORY, "no memory for a fence");
+    *f = (fence){ task, work.generation };
+    st = rdl_queue_add(stream->queue, run_fence, f, true);
+    if (st != RDL_OK)
+        rdl_free(f);
+    return st;
+}
+
+/* --- revoking -------------------------------------------------------------- */
+
+static void revoke_lane(rdl_lane *lane)
+{
+    char group[RDL_LANE_TEXT];
+
+    rdl_lane_text(lane, group, sizeof group);
+    rdl_say("%s was revoked by rank %d", group, lane->world->rank);
+    (void)rdl_lane_fail(lane, RDL_REVOKED);
+}
+
+rdl_status rdl_group_revoke(rdl_world *world, rdl_group group)
+{
+    uint64_t ticket = 0;
+    rdl_lane *lane = NULL;
+
+    RDL_TRY(rdl_registry_enter(world, group, &lane, &ticket));
+    /* So that it is seen by members who wait for our first use, too. Only who has
+     * the turn may use the lane; who has it now has used it. */
+    if (rdl_turns_is(&lane->turns, ticket) && lane->comm->me >= 0 &&
+        lane->comm->size > 1)
+        (void)rdl_lane_prepare(lane);
+    revoke_lane(lane);
+    rdl_registry_revoke_pairs(lane, revoke_lane);
+    rdl_lane_give_up_turn(lane, ticket);
+    return RDL_OK;
+}
+
+rdl_status rdl_work_revoke(rdl_world *world, rdl_work work)
+{
+    rdl_task *task = NULL;
+    rdl_tasks *t;
+
+    RDL_TRY(rdl_task_find(world, work, &task));
+    t = &world->tasks;
+    pthread_mutex_lock(&t->lock);
+    /* Its lanes are open as long as it is not done. */
+    if (!rdl_task_is_done(task, work.generation))
+        for (int i = 0; i < task->crowd.count; i++)
+            revoke_lane(task->crowd.ops[i].lane);
+    pthread_mutex_unlock(&t->lock);
+    return RDL_OK;
+}
