@@ -63,7 +63,7 @@ RDL_TEST(a_map_does_what_an_array_does)
 {
     uint64_t seed = rdl_test_seed();
     bool there[KEYS] = { false };
-    uint64_t values[KEYS];
+    uint64_t values[KEYS] = { 0 };
     rdl_map map = { 0 };
 
     for (int step = 0; step < 20000; step++) {

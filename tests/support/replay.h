@@ -52,7 +52,8 @@ static inline unsigned char rdl_replay_byte(int member, size_t i)
 static inline unsigned char rdl_replay_expected(const rdl_shape *s, int me,
                                                 size_t i)
 {
-    size_t block = s->bytes > 0 ? i / s->bytes : 0;
+    size_t bytes = s->bytes > 0 ? s->bytes : 1; /* of a block of nothing: none */
+    size_t block = i / bytes;
     size_t at =
         s->operation == RDL_OP_REDUCE_SCATTER ? (size_t)me * s->bytes + i : i;
     unsigned char x = rdl_replay_byte(0, at);
@@ -61,9 +62,9 @@ static inline unsigned char rdl_replay_expected(const rdl_shape *s, int me,
     case RDL_OP_BROADCAST:
         return rdl_replay_byte(s->root, i);
     case RDL_OP_ALL_GATHER:
-        return rdl_replay_byte((int)block, i % s->bytes);
+        return rdl_replay_byte((int)block, i % bytes);
     case RDL_OP_ALL_TO_ALL:
-        return rdl_replay_byte((int)block, (size_t)me * s->bytes + i % s->bytes);
+        return rdl_replay_byte((int)block, (size_t)me * s->bytes + i % bytes);
     default:
         for (int m = 1; m < s->size; m++)
             x = (unsigned char)(x * 31 + rdl_replay_byte(m, at));
