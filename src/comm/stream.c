@@ -61,24 +61,21 @@ rdl_status rdl_stream_create(rdl_world *world, const char *name,
 }
 
 /* Off the world's list. Under its lock. */
-static void unlist(rdl_stream *stream)
+static void unlist(rdl_world *world, rdl_stream *stream)
 {
-    rdl_stream **link = &stream->world->streams;
+    rdl_stream **link = &world->streams;
 
     while (*link != stream)
         link = &(*link)->next;
     *link = stream->next;
-    atomic_fetch_sub_explicit(&stream->world->n_streams, 1,
-                              memory_order_relaxed);
+    atomic_fetch_sub_explicit(&world->n_streams, 1, memory_order_relaxed);
 }
 
 /* Waits for the work and ends the thread. */
-static rdl_status end_thread(rdl_stream *stream)
+static rdl_status end_thread(rdl_world *world, rdl_stream *stream)
 {
-    rdl_world *world = stream->world;
-
     pthread_mutex_lock(&world->lock);
-    unlist(stream);
+    unlist(world, stream);
     pthread_mutex_unlock(&world->lock);
     return rdl_queue_destroy(stream->queue);
 }
@@ -94,7 +91,7 @@ rdl_status rdl_stream_destroy(rdl_stream *stream)
         if (rdl_queue_is_mine(stream->queue))
             return rdl_fail(RDL_STATE, "stream '%s' cannot destroy itself",
                             stream->name);
-        st = end_thread(stream);
+        st = end_thread(stream->world, stream);
     }
     rdl_free(stream->name);
     rdl_free(stream);
@@ -446,7 +443,7 @@ rdl_status rdl_streams_close(rdl_world *world)
 
     while (world->streams != NULL) {
         rdl_stream *stream = world->streams;
-        rdl_status st = end_thread(stream);
+        rdl_status st = end_thread(world, stream);
 
         stream->world = NULL;
         stream->queue = NULL;

@@ -749,8 +749,8 @@ static void train_on_streams(rdl_world *world, void *arg)
 
                 rdl_fsdp_rows(units[u], p, &first, &rows);
                 for (size_t i = 0; i < rows * parameters[p].columns; i++)
-                    CHECK(rdl_fsdp_shard_gradient(units[u], p)[i] ==
-                          (float)(step * size * (size + 1) / 2));
+                    CHECK_INT((int)rdl_fsdp_shard_gradient(units[u], p)[i],
+                              step * size * (size + 1) / 2);
             }
         }
     }
