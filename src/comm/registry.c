@@ -585,17 +585,26 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
     return st;
 }
 
+/* The world's lock is not held while they are revoked: a lane that is prepared takes
+ * it under the lock that revoking takes. Their tickets keep the ways open. */
 void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way))
 {
+    rdl_lane *ways[2 * RDL_MAX_RANKS];
+    uint64_t tickets[2 * RDL_MAX_RANKS];
     int n = 0;
 
     pthread_mutex_lock(&lane->world->lock);
-    if (lane->pairs != NULL)
-        n = 2 * lane->comm->size;
-    for (int i = 0; i < n; i++)
-        if (lane->pairs[i] != NULL)
-            revoke(lane->pairs[i]);
+    for (int i = 0; lane->pairs != NULL && i < 2 * lane->comm->size; i++) {
+        if (lane->pairs[i] == NULL)
+            continue;
+        ways[n] = lane->pairs[i];
+        tickets[n++] = rdl_turns_take(&lane->pairs[i]->turns);
+    }
     pthread_mutex_unlock(&lane->world->lock);
+    for (int i = 0; i < n; i++) {
+        revoke(ways[i]);
+        rdl_lane_give_up_turn(ways[i], tickets[i]);
+    }
 }
 
 /* The turn of who holds it. */

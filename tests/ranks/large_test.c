@@ -10,7 +10,7 @@
 
 static void check_counts(rdl_world *world, void *arg)
 {
-    const size_t count = (size_t)1 << 62;
+    const size_t count = (size_t)1 << 62, counts[2] = { INT64_MAX, 2 };
     float x[2] = { 1, 2 };
 
     (void)arg;
@@ -31,6 +31,14 @@ static void check_counts(rdl_world *world, void *arg)
         RDL_INVALID);
     CHECK_HAS(rdl_error_detail(), "the size overflows");
     CHECK_STATUS(rdl_broadcast(world, RDL_WORLD, x, count, RDL_FLOAT32, 0, NULL),
+                 RDL_INVALID);
+    CHECK_HAS(rdl_error_detail(), "the size overflows");
+    CHECK_STATUS(
+        rdl_all_gather_v(world, RDL_WORLD, x, x, counts, RDL_UINT8, NULL),
+        RDL_INVALID);
+    CHECK_HAS(rdl_error_detail(), "the size overflows");
+    CHECK_STATUS(rdl_reduce_scatter_v(world, RDL_WORLD, x, x, counts, RDL_UINT8,
+                                      RDL_SUM, NULL),
                  RDL_INVALID);
     CHECK_HAS(rdl_error_detail(), "the size overflows");
     CHECK(x[0] == 1 && x[1] == 2);

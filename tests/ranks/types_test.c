@@ -5,6 +5,7 @@
 #include "support/worlds.h"
 
 #include <math.h>
+#include <raddle/work.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,24 +43,40 @@ static void check_all(const void *at, size_t count, rdl_dtype dtype, double x)
         CHECK_NEAR(rdl_test_get((const char *)at + i * bytes, dtype), x, 0);
 }
 
-/* Reduces both ways: the parts of reduce_scatter are equal, so that each rank gets
- * what all_reduce gives. input: count elements; output: twice as many. */
+/* Reduces in all ways: the parts of reduce_scatter are equal, so that each rank
+ * gets what all_reduce gives, and so does the root of reduce, here each in turn.
+ * input: count elements; output: twice as many, of all_reduce and reduce_scatter;
+ * the other two must be the same. */
 static void reduce(rdl_world *world, const void *input, void *output,
                    size_t count, rdl_dtype dtype, rdl_reduction reduction,
                    double factor)
 {
     size_t size = (size_t)rdl_world_size(world);
     size_t bytes = count * rdl_dtype_bytes(dtype);
-    char *parts = malloc(size * bytes);
+    char *parts = malloc(size * bytes + bytes), *result = parts + size * bytes;
+    size_t *counts = malloc(size * sizeof *counts);
     rdl_call call = { .factor = factor };
 
-    CHECK(parts != NULL);
-    for (size_t i = 0; i < size; i++)
+    CHECK(parts != NULL && counts != NULL);
+    for (size_t i = 0; i < size; i++) {
         memcpy(parts + i * bytes, input, bytes);
+        counts[i] = count;
+    }
     CHECK_OK(rdl_all_reduce(world, RDL_WORLD, input, output, count, dtype,
                             reduction, &call));
     CHECK_OK(rdl_reduce_scatter(world, RDL_WORLD, parts, (char *)output + bytes,
                                 count, dtype, reduction, &call));
+    CHECK_OK(rdl_reduce_scatter_v(world, RDL_WORLD, parts, result, counts,
+                                  dtype, reduction, &call));
+    CHECK(memcmp(result, output, bytes) == 0);
+    for (int root = 0; root < (int)size; root++) {
+        memset(result, 0x5a, bytes);
+        CHECK_OK(rdl_reduce(world, RDL_WORLD, input, result, count, dtype,
+                            reduction, root, &call));
+        if (root == rdl_world_rank(world))
+            CHECK(memcmp(result, output, bytes) == 0);
+    }
+    free(counts);
     free(parts);
 }
 
@@ -190,6 +207,31 @@ static void agree_on_factor(rdl_world *world, void *arg)
 RDL_TEST(factors_that_are_kept_as_the_same_agree)
 {
     on_ranks(2, agree_on_factor);
+}
+
+/* What the call is issued with counts, also when it runs later. */
+static void scale_later(rdl_world *world, void *arg)
+{
+    rdl_work works[2];
+    float x[2] = { 1, 1 };
+    rdl_call call = { 0 };
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        call.work = &works[i];
+        call.factor = i == 0 ? 0.5 : 2;
+        CHECK_OK(rdl_all_reduce(world, RDL_WORLD, &x[i], &x[i], 1, RDL_FLOAT32,
+                                RDL_PREMUL_SUM, &call));
+    }
+    call.factor = 77;
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(rdl_work_wait(world, works[i], 0));
+    CHECK(x[0] == 1 && x[1] == 4);
+}
+
+RDL_TEST(factors_belong_to_the_call_that_was_issued)
+{
+    on_ranks(2, scale_later);
 }
 
 static void differ_in_factor(rdl_world *world, void *arg)

@@ -384,7 +384,7 @@ static void transfer_wrong_sizes(rdl_world *world, void *arg)
     (void)arg;
     for (int i = 0; i < 3; i++) {
         float three[] = { 1, 2, 3 }, room[6];
-        char name[8];
+        char name[16];
         rdl_group group;
         rdl_status st;
 
