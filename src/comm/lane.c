@@ -146,19 +146,19 @@ rdl_status rdl_lane_state(rdl_lane *lane)
                                   "memory to note how");
 }
 
-/* Under the lock. Before the first use there is no slot to publish it in, and
- * nobody waits for us in one. */
+/* With the thread's sentence. Under the lock. Before the first use there is no
+ * slot to publish it in, and nobody waits for us in one. */
 static void publish_failure(rdl_lane *lane, rdl_status status)
 {
     rdl_slot *slot = lane->mine.slot;
+    const char *sentence = rdl_error_detail();
 
     if (slot == NULL)
         return;
-    if (lane->cause != NULL)
-        atomic_store_explicit(&slot->cause_text,
-                              rdl_shelf_put_text(&lane->world->shelf, lane->cause,
-                                                 strlen(lane->cause)),
-                              memory_order_relaxed);
+    atomic_store_explicit(
+        &slot->cause_text,
+        rdl_shelf_put_text(&lane->world->shelf, sentence, strlen(sentence)),
+        memory_order_relaxed);
     /* Pairs with the acquire in rdl_slot_cause; sequentially consistent for the
      * bells. */
     atomic_store_explicit(&slot->cause, (uint32_t)status, memory_order_seq_cst);
@@ -167,8 +167,11 @@ static void publish_failure(rdl_lane *lane, rdl_status status)
 
 rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
 {
+    bool first;
+
     pthread_mutex_lock(&lane->failing);
-    if (atomic_load_explicit(&lane->failure, memory_order_relaxed) == RDL_OK) {
+    first = atomic_load_explicit(&lane->failure, memory_order_relaxed) == RDL_OK;
+    if (first) {
         lane->cause =
             rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
         /* Before the peers see it: our own next call must not succeed. */
@@ -180,6 +183,11 @@ rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
         rdl_bell_ring(rdl_world_slice(lane->world));
     }
     pthread_mutex_unlock(&lane->failing);
+    /* Without memory to note it, it is told this once. */
+    if (first && lane->cause == NULL) {
+        atomic_store_explicit(&lane->reported, true, memory_order_relaxed);
+        return status;
+    }
     return rdl_lane_state(lane);
 }
 

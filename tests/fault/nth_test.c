@@ -197,6 +197,45 @@ static void fail_all(seam where, bool onward)
     fail_each(where, onward, 3, 1, false);
 }
 
+/* --- sentences --------------------------------------------------------------- */
+
+/* Rank 0 has no memory left to note why its call failed. */
+static void fail_without_memory(rdl_world *world, void *arg)
+{
+    rdl_call brief = { .timeout_ms = 300 };
+    rdl_fault none = { .memory_at = 1, .onward = true };
+    static const int all[] = { 0, 1 };
+    rdl_group group;
+
+    (void)arg;
+    CHECK_OK(rdl_group_open(world, all, 2, "g", &group));
+    CHECK_OK(rdl_barrier(world, group, NULL));
+    if (rdl_world_rank(world) == 0) {
+        rdl_fault_use(&none);
+        CHECK_STATUS(rdl_barrier(world, group, &brief), RDL_TIMEOUT);
+        CHECK(none.fired);
+        CHECK_HAS(rdl_error_detail(), "waiting for rank 1");
+        rdl_fault_use(NULL);
+        CHECK_STATUS(rdl_barrier(world, group, NULL), RDL_TIMEOUT);
+        CHECK_HAS(rdl_error_detail(), "has failed before");
+    }
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rdl_world_rank(world) == 1) { /* it finds all there, and then hears */
+        rdl_status st = rdl_barrier(world, group, NULL);
+
+        CHECK(st == RDL_OK || st == RDL_TIMEOUT);
+        CHECK_STATUS(rdl_barrier(world, group, NULL), RDL_TIMEOUT);
+        CHECK_HAS(rdl_error_detail(), "waiting for rank 1");
+    }
+}
+
+static void check_sentences(void)
+{
+    rdl_test_job job = { .size = 2 };
+
+    rdl_test_worlds(&job, fail_without_memory, NULL);
+}
+
 /* --- the launcher ---------------------------------------------------------- */
 
 static void create_with_faults(seam where, bool onward)
@@ -316,6 +355,11 @@ static void fail_all(seam where, bool onward)
     SKIP("built without RADDLE_FAULTS");
 }
 
+static void check_sentences(void)
+{
+    SKIP("built without RADDLE_FAULTS");
+}
+
 static void fail_launcher(void)
 {
     SKIP("built without RADDLE_FAULTS");
@@ -345,4 +389,9 @@ RDL_TEST(no_system_call_from_anywhere_on_is_a_status_and_harms_nobody)
 RDL_TEST(a_launcher_that_meets_a_failure_goes_on_serving)
 {
     fail_launcher();
+}
+
+RDL_TEST(a_failure_keeps_its_sentence_without_memory_to_note_it)
+{
+    check_sentences();
 }
