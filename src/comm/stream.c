@@ -137,6 +137,8 @@ static rdl_status run_errand(void *arg, rdl_status failed)
 
     if (failed == RDL_OK && e->function != NULL)
         st = e->function(e->arg);
+    if (st > RDL_BUG) /* no status at all */
+        st = RDL_INVALID;
     else if (failed == RDL_OK && e->bytes > 0)
         memcpy(e->target, e->source, e->bytes);
     if (st != RDL_OK)
