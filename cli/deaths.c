@@ -98,8 +98,10 @@ static void check_member(keeper *k, int rank, bool gone)
 
     if (rdl_job_member(k->job, rank, &m) != RDL_OK)
         return;
-    if (m.state == RDL_MEMBER_DEAD ||
-        (m.state == RDL_MEMBER_JOINED && gone && m.pid == k->ranks[rank].pid))
+    if (m.state == RDL_MEMBER_DEAD && m.reason != NULL)
+        snprintf(f.text, sizeof f.text, "it gave up: %s", m.reason);
+    else if (m.state == RDL_MEMBER_DEAD || (m.state == RDL_MEMBER_JOINED &&
+                                            gone && m.pid == k->ranks[rank].pid))
         snprintf(f.text, sizeof f.text,
                  "its process %lld ended without closing its world",
                  (long long)m.pid);
@@ -150,7 +152,13 @@ void members_take(keeper *k)
     serve(k);
     if (k->phase != RUNNING)
         return;
-    for (int r = 0; r < k->started; r++)
-        if (!k->ranks[r].ended)
-            check_member(k, r, false);
+    /* Of several that ended those first that had not heard of a failure yet. */
+    for (int echoes = 0; echoes < 2; echoes++)
+        for (int r = 0; r < k->started; r++) {
+            rdl_member m;
+
+            if (!k->ranks[r].ended && rdl_job_member(k->job, r, &m) == RDL_OK &&
+                m.echoes == (echoes == 1))
+                check_member(k, r, false);
+        }
 }

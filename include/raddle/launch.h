@@ -15,6 +15,7 @@
 
 #include <raddle/status.h>
 #include <raddle/world.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -32,6 +33,9 @@ typedef enum rdl_member_state {
 
 typedef struct rdl_member {
     rdl_member_state state;
+    bool echoes; /* it had been told of another's failure before it ended */
+    const char *reason; /* why it gave up (rdl_world_abort), NULL if it did not;
+                           until the next call on the job */
     int64_t pid; /* of the process that joined; 0 if none did. It need not
                            be the launcher's child: a shell may stand between */
 } rdl_member;

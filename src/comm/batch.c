@@ -84,8 +84,11 @@ rdl_status rdl_batch_run(rdl_batch *b)
     rdl_crowd_init(&crowd);
     rdl_crowd_run(&crowd);
     st = first_failure(b);
-    for (int i = 0; i < b->count; i++)
+    for (int i = 0; i < b->count; i++) {
+        if (b->statuses[i] != RDL_OK)
+            rdl_lane_reported(b->ops[i].lane);
         rdl_op_fini(&b->ops[i]);
+    }
     free_lists(b);
     return st;
 }

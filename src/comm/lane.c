@@ -26,23 +26,34 @@ static rdl_status make_peers(rdl_lane *lane)
     return RDL_OK;
 }
 
-rdl_status rdl_lane_prepare(rdl_lane *lane)
+/* Under `failing`. */
+static rdl_status prepare(rdl_lane *lane)
 {
-    rdl_status st;
     rdl_peer *me;
 
     if (lane->peers == NULL)
         RDL_TRY(make_peers(lane));
-    if (lane->mine.slot != NULL)
-        return RDL_OK;
-    pthread_mutex_lock(&lane->failing);
-    st = rdl_registry_give_slot(lane->world, lane);
-    pthread_mutex_unlock(&lane->failing);
-    RDL_TRY(st);
+    if (lane->mine.slot == NULL)
+        RDL_TRY(rdl_registry_give_slot(lane->world, lane));
     me = &lane->peers[lane->comm->me];
     me->slot = lane->mine.slot;
     me->tag = lane->mine.tag;
+    /* Pairs with the acquire in rdl_lane_prepare. */
+    atomic_store_explicit(&lane->prepared, true, memory_order_release);
     return RDL_OK;
+}
+
+rdl_status rdl_lane_prepare(rdl_lane *lane)
+{
+    rdl_status st = RDL_OK;
+
+    if (atomic_load_explicit(&lane->prepared, memory_order_acquire))
+        return RDL_OK;
+    pthread_mutex_lock(&lane->failing);
+    if (!atomic_load_explicit(&lane->prepared, memory_order_relaxed))
+        st = prepare(lane);
+    pthread_mutex_unlock(&lane->failing);
+    return st;
 }
 
 unsigned char *rdl_lane_payload(rdl_lane *lane)
@@ -139,22 +150,24 @@ rdl_status rdl_lane_state(rdl_lane *lane)
 
     if (failure == RDL_OK)
         return RDL_OK;
-    atomic_store_explicit(&lane->reported, true, memory_order_relaxed);
     return rdl_fail((rdl_status)failure, "%s",
                     lane->cause ? lane->cause
                                 : "the group has failed before; there was no "
                                   "memory to note how");
 }
 
-/* With the thread's sentence. Under the lock. Before the first use there is no
- * slot to publish it in, and nobody waits for us in one. */
-static void publish_failure(rdl_lane *lane, rdl_status status)
+/* Under the lock. Before the first use there is no slot to publish it in; others may
+ * wait for us all the same, so there is one now. */
+static void publish_failure(rdl_lane *lane, rdl_status status,
+                            const char *sentence)
 {
-    rdl_slot *slot = lane->mine.slot;
-    const char *sentence = rdl_error_detail();
+    rdl_slot *slot;
 
-    if (slot == NULL)
+    if (lane->comm->size == 1 || lane->comm->me < 0 ||
+        (!atomic_load_explicit(&lane->prepared, memory_order_relaxed) &&
+         prepare(lane) != RDL_OK))
         return;
+    slot = lane->mine.slot;
     atomic_store_explicit(
         &slot->cause_text,
         rdl_shelf_put_text(&lane->world->shelf, sentence, strlen(sentence)),
@@ -163,32 +176,31 @@ static void publish_failure(rdl_lane *lane, rdl_status status)
      * bells. */
     atomic_store_explicit(&slot->cause, (uint32_t)status, memory_order_seq_cst);
     RDL_FENCE(memory_order_release);
+    ring_peers(lane);
 }
 
 rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
 {
+    char sentence[RDL_SENTENCE];
     bool first;
 
+    snprintf(sentence, sizeof sentence, "%s", rdl_error_detail());
     pthread_mutex_lock(&lane->failing);
     first = atomic_load_explicit(&lane->failure, memory_order_relaxed) == RDL_OK;
     if (first) {
-        lane->cause =
-            rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
+        lane->cause = rdl_copy_text(sentence, strlen(sentence));
         /* Before the peers see it: our own next call must not succeed. */
         atomic_store_explicit(&lane->failure, (uint32_t)status,
                               memory_order_seq_cst);
-        publish_failure(lane, status);
-        if (lane->mine.slot != NULL)
-            ring_peers(lane);
+        publish_failure(lane, status, sentence);
         rdl_bell_ring(rdl_world_slice(lane->world));
     }
     pthread_mutex_unlock(&lane->failing);
-    /* Without memory to note it, it is told this once. */
-    if (first && lane->cause == NULL) {
-        atomic_store_explicit(&lane->reported, true, memory_order_relaxed);
-        return status;
-    }
-    return rdl_lane_state(lane);
+    if (!first || lane->cause != NULL)
+        return rdl_lane_state(lane);
+    /* There was no memory to note it: it is told this once. */
+    atomic_store_explicit(&lane->reported, true, memory_order_relaxed);
+    return rdl_fail(status, "%s", sentence);
 }
 
 /* Makes what peer reports this lane's failure. */
@@ -215,6 +227,38 @@ rdl_status rdl_lane_check_peer(rdl_lane *lane, int peer)
     uint32_t cause = rdl_slot_cause(lane->peers[peer].slot);
 
     return cause == 0 ? RDL_OK : adopt(lane, peer, cause);
+}
+
+rdl_status rdl_lane_check_members(rdl_lane *lane)
+{
+    for (int i = 0; i < lane->comm->size; i++) {
+        rdl_slot *slot = lane->peers[i].slot;
+
+        /* One that has passed this phase failed in a later call. */
+        if (i != lane->comm->me && rdl_slot_cause(slot) != 0 &&
+            atomic_load_explicit(&slot->passed, memory_order_acquire) <
+                lane->sequence)
+            RDL_TRY(rdl_lane_check_peer(lane, i));
+    }
+    return RDL_OK;
+}
+
+void rdl_lane_hear(rdl_lane *lane)
+{
+    if (!atomic_load_explicit(&lane->prepared, memory_order_acquire))
+        return;
+    for (int i = 0; i < lane->comm->size; i++) {
+        rdl_peer *p = &lane->peers[i];
+        uint32_t tag;
+        rdl_slot *slot = rdl_table_find(p->slice, lane->key, &tag);
+
+        if (i == lane->comm->me || slot == NULL)
+            continue;
+        p->slot = slot;
+        p->tag = tag;
+        if (rdl_lane_check_peer(lane, i) != RDL_OK)
+            return;
+    }
 }
 
 /* --- looking around while waiting ------------------------------------------ */
@@ -291,11 +335,14 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
 static void add_namesakes(const rdl_lane *lane, const rdl_peer *p,
                           rdl_text *text)
 {
+    /* Of groups without a name there are many, and a way has none of its own. */
+    bool named = lane->name[0] != 0 && lane->title == NULL;
     uint64_t name =
         atomic_load_explicit(&lane->mine.slot->name, memory_order_relaxed);
     int shown = 0;
 
-    for (uint32_t place = 0; place < RDL_TABLE_PLACES && shown < 2; place++) {
+    for (uint32_t place = 0; named && place < RDL_TABLE_PLACES && shown < 2;
+         place++) {
         unsigned char list[8 + 2 * RDL_MAX_RANKS];
         rdl_slot *slot = rdl_table_at(p->slice, place);
         int ranks[RDL_MAX_RANKS];

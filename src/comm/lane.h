@@ -62,7 +62,8 @@ struct rdl_lane {
     rdl_lane *next;   /* free or dormant ones */
     rdl_lane *previous;
 
-    /* Of who has the turn. */
+    /* Of who has the turn; mine and peers come once, under `failing`. */
+    _Atomic bool prepared;
     rdl_slot_ref mine; /* slot NULL: not used yet */
     uint64_t sequence; /* the last phase published */
     uint64_t number;   /* of calls */
@@ -126,6 +127,20 @@ rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status);
 
 /* RDL_OK, or the first failure with its sentence. Any thread. */
 rdl_status rdl_lane_state(rdl_lane *lane);
+
+/* RDL_OK: no member that has yet to finish the present phase has failed. Else its
+ * failure, which is now the lane's: who arrives late must not succeed where the
+ * others have given up. */
+rdl_status rdl_lane_check_members(rdl_lane *lane);
+
+/* What another member reports becomes the lane's failure. Never waits. */
+void rdl_lane_hear(rdl_lane *lane);
+
+/* Somebody has been told of the lane's failure. */
+static inline void rdl_lane_reported(rdl_lane *lane)
+{
+    atomic_store_explicit(&lane->reported, true, memory_order_relaxed);
+}
 
 /* RDL_OK: what was read from the peer's staging up to now is good. Else its
  * failure, which is now the lane's. */

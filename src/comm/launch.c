@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "base/roster.h"
+#include "base/slot.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -321,6 +322,33 @@ static void serve_hello(rdl_job *job, int rank)
 
 /* --- ends ------------------------------------------------------------------ */
 
+/* Whether one of the rank's groups had failed: then it heard of a failure, and is
+ * not likely to be the cause. */
+static bool has_heard(const life *l, int rank)
+{
+    rdl_slice *slice = rdl_arena_slice(&l->roster.arena, rank);
+
+    for (uint32_t place = 0; place < RDL_TABLE_PLACES; place++) {
+        rdl_slot *slot = rdl_table_at(slice, place);
+
+        if (slot != NULL && rdl_slot_cause(slot) != 0)
+            return true;
+    }
+    return false;
+}
+
+static void describe_end(const life *l, int rank, uint32_t state, char *text,
+                         size_t bytes)
+{
+    const rdl_slice *slice = rdl_arena_slice(&l->roster.arena, rank);
+
+    if (state == RDL_SLICE_FAILED)
+        snprintf(text, bytes, "gave up: %s", slice->reason);
+    else
+        snprintf(text, bytes, "its process %" PRIu32 " ended without closing",
+                 l->roster.members[rank].pid);
+}
+
 static void process_ended(rdl_job *job, int rank, int number)
 {
     seat *s = &job->seats[rank];
@@ -335,13 +363,16 @@ static void process_ended(rdl_job *job, int rank, int number)
     close_fd(l->watches[rank]);
     l->watches[rank] = -1;
     state = slice_state(l, rank);
-    if (s->present == l)
+    if (s->present == l) {
         s->member.state =
             state == RDL_SLICE_LEFT ? RDL_MEMBER_LEFT : RDL_MEMBER_DEAD;
+        s->member.echoes = state == RDL_SLICE_JOINED && has_heard(l, rank);
+        if (state == RDL_SLICE_FAILED)
+            s->member.reason = rdl_arena_slice(&l->roster.arena, rank)->reason;
+    }
     if (state == RDL_SLICE_LEFT)
         return;
-    snprintf(text, sizeof text, "its process %" PRIu32 " ended without closing",
-             l->roster.members[rank].pid);
+    describe_end(l, rank, state, text, sizeof text);
     rdl_arena_bury(&l->roster.arena, rank, text);
 }
 

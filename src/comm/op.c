@@ -343,8 +343,13 @@ rdl_status rdl_op_run(rdl_op *op)
     rdl_lane *lane = op->lane;
     rdl_status st;
 
-    if (!rdl_turns_is(&lane->turns, op->ticket))
-        RDL_TRY(rdl_lane_await_turn(lane, op->ticket, &op->limit));
+    if (!rdl_turns_is(&lane->turns, op->ticket)) {
+        st = rdl_lane_await_turn(lane, op->ticket, &op->limit);
+        if (st != RDL_OK) {
+            rdl_lane_reported(lane);
+            return st;
+        }
+    }
     while ((st = rdl_op_advance(op)) == RDL_AGAIN) {
         st = rdl_lane_await(lane, op->run.peer, &op->limit);
         if (st != RDL_OK)
@@ -352,6 +357,8 @@ rdl_status rdl_op_run(rdl_op *op)
     }
     end_run(op);
     count(lane->world, st);
+    if (st != RDL_OK) /* to the caller, by whom this was called */
+        rdl_lane_reported(lane);
     rdl_lane_pass_turn(lane, op->ticket);
     return st;
 }

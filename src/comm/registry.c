@@ -152,6 +152,7 @@ static void clear_lane(rdl_world *world, rdl_lane *lane)
     lane->number = 0;
     atomic_store_explicit(&lane->failure, RDL_OK, memory_order_relaxed);
     atomic_store_explicit(&lane->reported, false, memory_order_relaxed);
+    atomic_store_explicit(&lane->prepared, false, memory_order_relaxed);
     lane->next = world->free_lanes;
     world->free_lanes = lane;
 }
@@ -460,6 +461,7 @@ rdl_status rdl_registry_enter(rdl_world *world, rdl_group group, rdl_lane **out,
     rdl_lane *lane;
 
     RDL_TRY(find_handle(world, group, &lane));
+    RDL_TRY(rdl_world_check_active(world));
     *ticket = rdl_turns_take(&lane->turns);
     if (!means(lane, group)) {
         rdl_lane_give_up_turn(lane, *ticket);
@@ -472,20 +474,21 @@ rdl_status rdl_registry_enter(rdl_world *world, rdl_group group, rdl_lane **out,
 /* The first failure if nobody has heard of it. */
 static rdl_status last_word(rdl_lane *lane)
 {
-    return atomic_load_explicit(&lane->reported, memory_order_relaxed)
-               ? RDL_OK
-               : rdl_lane_state(lane);
-}
-
-static rdl_status close_lane(rdl_world *world, rdl_lane *lane)
-{
     rdl_status st;
 
+    if (atomic_load_explicit(&lane->reported, memory_order_relaxed))
+        return RDL_OK;
+    st = rdl_lane_state(lane);
+    rdl_lane_reported(lane);
+    return st;
+}
+
+static void close_lane(rdl_world *world, rdl_lane *lane)
+{
     if (lane->openings > 1) {
         lane->openings--;
-        return RDL_OK;
+        return;
     }
-    st = last_word(lane);
     lane->openings = 0;
     world->n_open--;
     atomic_fetch_add_explicit(&lane->generation, 1, memory_order_relaxed);
@@ -495,7 +498,6 @@ static rdl_status close_lane(rdl_world *world, rdl_lane *lane)
         rdl_map_remove(&world->lanes, lane->key);
         clear_lane(world, lane);
     }
-    return st;
 }
 
 /* --- pairs: a lane from one member to another, for send and receive ---------- */
@@ -639,14 +641,12 @@ static rdl_status close_pairs(rdl_world *world, rdl_lane *lane)
     rdl_status first = RDL_OK;
 
     for (int i = 0; i < n; i++) {
-        rdl_status st = RDL_OK;
-
         if (lane->pairs[i] == NULL)
             continue;
-        st = close_lane(world, lane->pairs[i]);
-        pass_held(lane->pairs[i]);
         if (first == RDL_OK)
-            first = st;
+            first = last_word(lane->pairs[i]);
+        close_lane(world, lane->pairs[i]);
+        pass_held(lane->pairs[i]);
     }
     rdl_free(lane->pairs);
     lane->pairs = NULL;
@@ -656,19 +656,22 @@ static rdl_status close_pairs(rdl_world *world, rdl_lane *lane)
 /* With the lane's turn, under the world's lock. */
 static rdl_status close_group(rdl_world *world, rdl_lane *lane, rdl_group group)
 {
-    rdl_status st, pairs;
+    rdl_status pairs, own;
 
     /* The world's own opening ends with the world. */
     if (!means(lane, group) || (lane->index == 0 && lane->openings == 1))
         return stale(group);
-    if (lane->openings > 1)
-        return close_lane(world, lane);
+    if (lane->openings > 1) {
+        close_lane(world, lane);
+        return RDL_OK;
+    }
     if (!hold_pairs(lane))
         return rdl_fail(RDL_STATE,
                         "the group is in use: a transfer is pending");
     pairs = close_pairs(world, lane);
-    st = close_lane(world, lane);
-    return st != RDL_OK ? st : pairs;
+    own = last_word(lane); /* last: its sentence counts */
+    close_lane(world, lane);
+    return own != RDL_OK ? own : pairs;
 }
 
 rdl_status rdl_group_close(rdl_world *world, rdl_group group)
@@ -683,6 +686,8 @@ rdl_status rdl_group_close(rdl_world *world, rdl_group group)
     if (!rdl_turns_try(&lane->turns, &ticket))
         return rdl_fail(RDL_STATE, "the group is in use: a call or a pending "
                                    "operation is inside");
+    if (means(lane, group)) /* what the others found, if we have not asked yet */
+        rdl_lane_hear(lane);
     pthread_mutex_lock(&world->lock);
     st = close_group(world, lane, group);
     pthread_mutex_unlock(&world->lock);
@@ -723,8 +728,13 @@ void rdl_registry_fini(rdl_world *world)
 
 rdl_status rdl_registry_unreported(rdl_world *world)
 {
-    for (uint32_t i = 0; i < world->n_lanes; i++)
-        RDL_TRY(last_word(lane_at(world, i)));
+    for (uint32_t i = 0; i < world->n_lanes; i++) {
+        rdl_lane *lane = lane_at(world, i);
+
+        if (lane->openings > 0)
+            rdl_lane_hear(lane);
+        RDL_TRY(last_word(lane));
+    }
     return RDL_OK;
 }
 

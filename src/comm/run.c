@@ -180,6 +180,7 @@ static rdl_status await(rdl_run *run)
         return RDL_OK;
     if (!run->lane->world->uncompared && !all_made_this_call(run))
         return judge(run);
+    RDL_TRY(rdl_lane_check_members(run->lane));
     run->agreed = true;
     if (!rdl_plan_fits_line(&run->request->shape))
         agree_on_window(run);

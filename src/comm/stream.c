@@ -137,6 +137,8 @@ static rdl_status run_errand(void *arg, rdl_status failed)
 
     if (failed == RDL_OK && e->function != NULL)
         st = e->function(e->arg);
+    if (st > RDL_BUG) /* no status at all */
+        st = RDL_INVALID;
     else if (failed == RDL_OK && e->bytes > 0)
         memcpy(e->target, e->source, e->bytes);
     if (st != RDL_OK)
@@ -318,11 +320,14 @@ static rdl_status await_number(rdl_event *event, uint64_t number,
     return st;
 }
 
-static void reach(rdl_event *event, uint64_t number)
+/* `touched` marks end with it, in one step: whoever sees the number reached
+ * may destroy the event at once. */
+static void reach(rdl_event *event, uint64_t number, int touched)
 {
     pthread_mutex_lock(&event->lock);
     if (event->reached < number)
         event->reached = number;
+    event->pending -= touched;
     pthread_cond_broadcast(&event->changed);
     pthread_mutex_unlock(&event->lock);
 }
@@ -334,8 +339,7 @@ static rdl_status run_record(void *arg, rdl_status failed)
 
     (void)failed;
     rdl_free(arg);
-    reach(m.event, m.number);
-    touch(m.event, -1);
+    reach(m.event, m.number, 1);
     return RDL_OK;
 }
 
@@ -393,7 +397,7 @@ rdl_status rdl_event_record(rdl_event *event, rdl_stream *stream)
     pthread_mutex_unlock(&event->lock);
     if (stream != NULL)
         return add_mark(stream, event, number, run_record);
-    reach(event, number);
+    reach(event, number, 0);
     return RDL_OK;
 }
 

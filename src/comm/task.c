@@ -85,6 +85,7 @@ rdl_status rdl_task_make(rdl_world *world, bool kept, rdl_task **out)
         task->next = NULL;
         task->kept = kept;
         task->status = RDL_OK;
+        task->failed = NULL;
         task->own_sentence = NULL;
         task->crowd = (rdl_crowd){ .world = world,
                                    .ops = &task->own,
@@ -253,6 +254,9 @@ static void gather_result(rdl_task *task)
         task->status = c->statuses[i];
         task->sentence = c->sentences[i];
         c->sentences[i] = NULL;
+        task->failed = c->ops[i].lane;
+        task->failed_generation = atomic_load_explicit(
+            &c->ops[i].lane->generation, memory_order_relaxed);
     }
     free_ops(task);
 }

@@ -34,6 +34,8 @@ struct rdl_task {
     bool kept; /* somebody has the handle; under the world's task lock */
     rdl_status status; /* the result: before state is DONE */
     char *sentence;
+    rdl_lane *failed; /* the lane of the failure, while it has this generation */
+    uint32_t failed_generation;
     rdl_task *next; /* free, active or kept ones; under the task lock */
 };
 

@@ -25,6 +25,10 @@ static rdl_status take_result(rdl_task *task, uint32_t generation)
             rdl_say("%s", task->sentence ? task->sentence
                                          : "the work has failed; there was no "
                                            "memory to note how");
+        if (task->failed != NULL &&
+            atomic_load_explicit(&task->failed->generation,
+                                 memory_order_relaxed) == task->failed_generation)
+            rdl_lane_reported(task->failed);
         rdl_task_forget(task);
     } else {
         st =
@@ -124,7 +128,8 @@ static void revoke_lane(rdl_lane *lane)
 
     rdl_lane_text(lane, group, sizeof group);
     rdl_say("%s was revoked by rank %d", group, lane->world->rank);
-    (void)rdl_lane_fail(lane, RDL_REVOKED);
+    if (rdl_lane_fail(lane, RDL_REVOKED) == RDL_REVOKED)
+        rdl_lane_reported(lane); /* who revokes knows */
 }
 
 rdl_status rdl_group_revoke(rdl_world *world, rdl_group group)
@@ -133,11 +138,6 @@ rdl_status rdl_group_revoke(rdl_world *world, rdl_group group)
     rdl_lane *lane = NULL;
 
     RDL_TRY(rdl_registry_enter(world, group, &lane, &ticket));
-    /* So that it is seen by members who wait for our first use, too. Only who has
-     * the turn may use the lane; who has it now has used it. */
-    if (rdl_turns_is(&lane->turns, ticket) && lane->comm->me >= 0 &&
-        lane->comm->size > 1)
-        (void)rdl_lane_prepare(lane);
     revoke_lane(lane);
     rdl_registry_revoke_pairs(lane, revoke_lane);
     rdl_lane_give_up_turn(lane, ticket);

@@ -68,6 +68,9 @@ static void give_up(rdl_world *world, rdl_status failure, const char *reason)
 
     slice->failure = (uint32_t)failure;
     snprintf(slice->reason, sizeof slice->reason, "%s", reason);
+    for (char *c = slice->reason; *c != 0; c++)
+        if ((unsigned char)*c < ' ') /* sentences are one line */
+            *c = ' ';
     set_state(world, RDL_SLICE_FAILED);
 }
 

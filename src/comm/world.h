@@ -70,6 +70,19 @@ static inline rdl_slice *rdl_world_slice(const rdl_world *world)
 /* RDL_OK if world is one and this process may use it. */
 rdl_status rdl_world_check(const rdl_world *world);
 
+/* RDL_STATE if this rank has given up (rdl_world_abort). */
+static inline rdl_status rdl_world_check_active(const rdl_world *world)
+{
+    /* Pairs with the store of who gave up: the reason is written. */
+    if (__builtin_expect(
+            atomic_load_explicit(&world->slice->state, memory_order_acquire) ==
+                RDL_SLICE_FAILED,
+            0))
+        return rdl_fail(RDL_STATE, "this rank gave up: %s",
+                        world->slice->reason);
+    return RDL_OK;
+}
+
 /* --- the registry (comm/registry.c) ---------------------------------------- */
 
 rdl_status rdl_registry_init(rdl_world *world);

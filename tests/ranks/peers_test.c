@@ -64,7 +64,9 @@ static void leave_out_two(rdl_world *world, void *arg)
 
 RDL_TEST(a_timeout_names_the_missing_ranks_and_reaches_them)
 {
-    both((rdl_test_job){ .size = 4, .timeout_ms = LONG_MS }, leave_out_two);
+    rdl_test_job job = { .size = 4, .timeout_ms = LONG_MS };
+
+    rdl_test_worlds(&job, leave_out_two, NULL);
 }
 
 /* H14 c: a call's own limit goes before the world's. */
@@ -84,8 +86,9 @@ static void wait_longer_than_the_world(rdl_world *world, void *arg)
 
 RDL_TEST(a_calls_own_limit_goes_before_the_worlds)
 {
-    both((rdl_test_job){ .size = 4, .timeout_ms = LIMIT_MS },
-         wait_longer_than_the_world);
+    rdl_test_job job = { .size = 4, .timeout_ms = LIMIT_MS, .processes = true };
+
+    rdl_test_worlds(&job, wait_longer_than_the_world, NULL);
 }
 
 /* Two lists under one name never meet, and each sees the other's. */
