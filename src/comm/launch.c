@@ -343,7 +343,7 @@ static void describe_end(const life *l, int rank, uint32_t state, char *text,
     const rdl_slice *slice = rdl_arena_slice(&l->roster.arena, rank);
 
     if (state == RDL_SLICE_FAILED)
-        snprintf(text, bytes, "gave up: %s", slice->reason);
+        snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, slice->reason);
     else
         snprintf(text, bytes, "its process %" PRIu32 " ended without closing",
                  l->roster.members[rank].pid);
