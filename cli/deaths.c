@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static int rank_of_pid(const keeper *k, pid_t pid)
 {
@@ -36,7 +37,6 @@ static void reap(keeper *k)
     int status;
     pid_t pid;
 
-    k->batch_count = 0;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         note_end(k, pid, status);
     k->childless = pid < 0 && errno == ECHILD;
@@ -124,12 +124,28 @@ static void serve(keeper *k)
     keeper_fail(k, STATUS_FAILED);
 }
 
+/* A process of many threads that is killed takes a while to end, and its peers may
+ * have seen it dying and ended before it. */
+static bool may_be_an_echo(const keeper *k, int first)
+{
+    return first >= 0 && k->phase == RUNNING &&
+           !WIFSIGNALED(k->ranks[first].wait_status);
+}
+
+#define ECHO_AHEAD (INT64_C(50000000)) /* ns */
+
 void deaths_take(keeper *k)
 {
     int first;
 
+    k->batch_count = 0;
     reap(k);
     first = first_of_batch(k);
+    if (may_be_an_echo(k, first)) {
+        nanosleep(&(struct timespec){ .tv_nsec = ECHO_AHEAD }, NULL);
+        reap(k);
+        first = first_of_batch(k);
+    }
     /* Its peers are told of the cause before they are told of anything else. */
     if (first >= 0)
         note_failed_end(k, first);

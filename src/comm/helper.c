@@ -17,6 +17,28 @@
 
 #define WORLDS_MOST 64 /* slept on at once; more are looked at by turns */
 
+static bool is_wanted(rdl_host *host)
+{
+    return atomic_load_explicit(&host->helper_waits, memory_order_relaxed) > 0;
+}
+
+/* Between two rounds. A mutex is not fair: on a core of its own the helper would
+ * have it again before who waits for it is awake, round after round. */
+static void make_way(rdl_host *host)
+{
+    do
+        sched_yield();
+    while (is_wanted(host));
+}
+
+/* A rank's, to change the list of worlds. */
+static void stop_rounds(rdl_host *host)
+{
+    atomic_fetch_add_explicit(&host->helper_waits, 1, memory_order_relaxed);
+    pthread_mutex_lock(&host->helping);
+    atomic_fetch_sub_explicit(&host->helper_waits, 1, memory_order_relaxed);
+}
+
 /* With `helping` held. */
 static int list_active(rdl_host *host, rdl_world *some[WORLDS_MOST])
 {
@@ -100,7 +122,7 @@ static bool help(rdl_host *host, int *idle)
     for (int i = 0; i < n; i++)
         moved |= rdl_tasks_advance(some[i], false, &sleep);
     *idle = moved ? 0 : *idle + 1;
-    if (n > 0 && !moved && *idle > 8)
+    if (n > 0 && !moved && *idle > 8 && !is_wanted(host))
         doze(some, n);
     pthread_mutex_unlock(&host->helping);
     return n > 0;
@@ -116,7 +138,7 @@ static void *run(void *arg)
             atomic_load_explicit(&host->helper_word, memory_order_seq_cst);
 
         if (help(host, &idle)) {
-            sched_yield();
+            make_way(host);
             continue;
         }
         if (atomic_load_explicit(&host->helper_ends, memory_order_acquire))
@@ -166,7 +188,7 @@ void rdl_helper_join(rdl_world *world)
 {
     rdl_host *host = world->host;
 
-    pthread_mutex_lock(&host->helping);
+    stop_rounds(host);
     world->next_in_host = host->worlds;
     host->worlds = world;
     pthread_mutex_unlock(&host->helping);
@@ -176,7 +198,7 @@ void rdl_helper_leave(rdl_world *world)
 {
     rdl_world **link = &world->host->worlds;
 
-    pthread_mutex_lock(&world->host->helping);
+    stop_rounds(world->host);
     while (*link != NULL && *link != world)
         link = &(*link)->next_in_host;
     if (*link != NULL)

@@ -35,6 +35,7 @@ struct rdl_host {
     _Atomic bool helper_ends;
     _Atomic bool helper_sleeps;
     _Atomic uint32_t helper_word; /* changes when there is something to do */
+    _Atomic int helper_waits;     /* ranks that want `helping` */
 };
 
 /* Ends the thread, if there is one. */

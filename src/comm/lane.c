@@ -150,6 +150,8 @@ rdl_status rdl_lane_state(rdl_lane *lane)
 
     if (failure == RDL_OK)
         return RDL_OK;
+    /* Who gave up may hear of it from the others. */
+    RDL_TRY(rdl_world_check_active(lane->world));
     return rdl_fail((rdl_status)failure, "%s",
                     lane->cause ? lane->cause
                                 : "the group has failed before; there was no "
