@@ -201,7 +201,6 @@ rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
     if (!first || lane->cause != NULL)
         return rdl_lane_state(lane);
     /* There was no memory to note it: it is told this once. */
-    atomic_store_explicit(&lane->reported, true, memory_order_relaxed);
     return rdl_fail(status, "%s", sentence);
 }
 

@@ -3,6 +3,7 @@
  * (H08). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/left.h"
+#include "support/puppet.h"
 #include "support/worlds.h"
 
 #include <errno.h>
@@ -257,7 +258,7 @@ static void open_with_few_descriptors(int rank, int size, void *arg)
 {
     need *n = arg;
     rdl_world_options options = {
-        .rank = rank, .size = size, .job = n->job, .start_timeout_ms = 1500
+        .rank = rank, .size = size, .job = n->job, .start_timeout_ms = 3000
     };
     rdl_test_left left = rdl_test_left_now();
     struct rlimit before;
@@ -335,7 +336,8 @@ RDL_TEST(too_little_address_space_is_a_sentence)
         SKIP("a sanitizer wants all of the address space");
     name_job(job);
     pid[0] = rdl_test_start(0, 2, open_in_little_space, job);
-    usleep(100000);
+    while (!rdl_puppet_name_is_held(job)) /* rank 0 keeps the job */
+        usleep(1000);
     pid[1] = rdl_test_start(1, 2, open_in_little_space, job);
     CHECK_INT(rdl_test_wait(pid[1]), 0);
     CHECK_INT(rdl_test_wait(pid[0]), 0);

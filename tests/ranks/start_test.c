@@ -279,19 +279,30 @@ RDL_TEST(all_who_have_joined_hear_of_a_rank_with_another_size)
 
 /* --- ranks that end while starting ----------------------------------------- */
 
+/* Rank 2 of 4 says hello, and goes on when 0 and 1 wait. */
+static rdl_arena come_third(const char *job)
+{
+    rdl_arena arena = rdl_puppet_join(job, 2, 4);
+
+    rdl_puppet_await(&arena, 0, RDL_SLICE_JOINED);
+    rdl_puppet_await(&arena, 1, RDL_SLICE_JOINED);
+    return arena;
+}
+
 static void join_and_end(int rank, int size, void *arg)
 {
-    rdl_arena arena = rdl_puppet_join(arg, size, size + 2);
+    rdl_arena arena = come_third(arg);
 
-    rdl_puppet_show(&arena, size, RDL_SLICE_JOINED, RDL_OK, "");
-    (void)rank;
+    (void)size;
+    rdl_puppet_show(&arena, rank, RDL_SLICE_JOINED, RDL_OK, "");
     _exit(0);
 }
 
 static void say_hello_and_end(int rank, int size, void *arg)
 {
-    rdl_puppet_join(arg, size, size + 2);
+    come_third(arg);
     (void)rank;
+    (void)size;
     _exit(0);
 }
 
