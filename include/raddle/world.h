@@ -62,8 +62,9 @@ RDL_CALL rdl_status rdl_world_open(const rdl_world_options *options,
 RDL_API rdl_status rdl_world_close(rdl_world *world);
 
 /* Says that this rank has failed: every wait for it, present and later, ends
- * with RDL_PEER and reason (NULL: none) on the other ranks. Close the world
- * after. */
+ * with RDL_PEER and reason (NULL: none) on the other ranks. Later calls of this
+ * rank end with RDL_STATE, and so does one under way that hears of it from the
+ * others. Close the world after. */
 RDL_API void rdl_world_abort(rdl_world *world, const char *reason);
 
 /* This rank, and the number of ranks; -1 for NULL. */

@@ -330,8 +330,7 @@ static void abort_or_call(int thread, int n_threads, void *arg)
         if (st != RDL_OK) {
             bool own = rdl_world_rank(m->world) == m->rounds % SIZE;
 
-            /* Its own rank's: refused, or ended by the peers who hear of it. */
-            CHECK(st == RDL_PEER || (own && st == RDL_STATE));
+            CHECK_STATUS(st, own ? RDL_STATE : RDL_PEER);
             CHECK_HAS(rdl_error_detail(), "gave up: as planned");
             return;
         }
