@@ -3,7 +3,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 source "${0%/*}/../support/cli.sh"
 
-[ -x "$RADDLE_BUILD/bench/race" ] || exit 77
+if [ ! -x "$RADDLE_BUILD/bench/race" ]; then
+    echo "skipped: there is no $RADDLE_BUILD/bench/race"
+    exit 77
+fi
 
 call bench
 is status $status 0
