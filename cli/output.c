@@ -17,9 +17,9 @@
 #define PREFIX_MOST 16
 
 /* What one read can add to a sink: a line that waited for its end, and, if all
- * that comes is newlines, a prefix for each byte. Beside it a few sentences of
- * our own must find room. */
-#define ROOM_FOR_SAYING (4 * SAY_MOST)
+ * that comes is newlines, a prefix for each byte. Beside it a screen and a few
+ * sentences of our own must find room. */
+#define ROOM_FOR_SAYING (16 * SAY_MOST)
 #define ROOM_WANTED (OUTPUT_LINE_MOST + READ_MOST * 8 + ROOM_FOR_SAYING)
 
 /* One pipe of one rank. */
@@ -314,6 +314,14 @@ size_t output_written(const output *o)
     return o->out.written + o->err.written;
 }
 
+void output_lines(output *o, const char *lines, size_t bytes)
+{
+    if (sink_room(o->say_to) < bytes)
+        return;
+    sink_put(o->say_to, lines, bytes);
+    flush(o);
+}
+
 void output_say(output *o, const char *who, const char *format, ...)
 {
     char text[SAY_MOST];
@@ -323,10 +331,7 @@ void output_say(output *o, const char *who, const char *format, ...)
     va_start(args, format);
     bytes = say_into(text, who, format, args);
     va_end(args);
-    if (sink_room(o->say_to) < bytes)
-        return;
-    sink_put(o->say_to, text, bytes);
-    flush(o);
+    output_lines(o, text, bytes);
 }
 
 /* What a rank printed and nobody has read. */

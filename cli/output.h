@@ -58,6 +58,9 @@ size_t output_written(const output *o);
 void output_say(output *o, const char *who, const char *format, ...)
     SAY_PRINTF(3, 4);
 
+/* The same for lines that are whole already; if there is no room, nothing. */
+void output_lines(output *o, const char *lines, size_t bytes);
+
 /* Gives up what was not written yet, and says what was lost in all, leaving aside
  * what nobody wants to read; true if something was. */
 bool output_report(output *o, const char *who);

@@ -64,6 +64,7 @@ typedef struct keeper {
     int own_code;  /* something of ours failed; 0: nothing */
     int cut_short; /* ranks that were running when we began to end them */
     bool cut_short_known;
+    bool screen_shown;
     bool verdict_said;
     sigset_t echo_due; /* signals that the launcher will tell of once more */
     bool launcher_gone;
