@@ -37,6 +37,7 @@ struct output {
     int width; /* of the largest rank */
     sink out;
     sink err;
+    logs *logs;   /* NULL: none */
     sink *say_to; /* &err, or &out if both are the same file */
     stream *streams;
     size_t count;
@@ -85,6 +86,11 @@ output *output_open(int ranks, run_prefix prefix)
     }
     init_streams(o);
     return o;
+}
+
+void output_log(output *o, logs *l)
+{
+    o->logs = l;
 }
 
 static void close_stream(stream *s)
@@ -220,6 +226,9 @@ static bool read_stream(output *o, stream *s)
     ssize_t n =
         read(s->fd, s->line + s->used, room < READ_MOST ? room : READ_MOST);
 
+    if (n > 0 && o->logs != NULL)
+        logs_write(o->logs, s->rank, (s - o->streams) % 2 != 0,
+                   s->line + s->used, (size_t)n);
     if (n > 0)
         take_lines(o, s, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))

@@ -14,6 +14,7 @@
 #ifndef RDL_CLI_OUTPUT_H
 #define RDL_CLI_OUTPUT_H
 
+#include "logs.h"
 #include "run.h"
 #include "say.h"
 
@@ -28,6 +29,9 @@ typedef struct output output;
 /* For this many ranks; NULL with errno set if there is no memory. */
 output *output_open(int ranks, run_prefix prefix);
 void output_close(output *o);
+
+/* What ranks print from now on goes there too, which stays the caller's. */
+void output_log(output *o, logs *l);
 
 /* Makes the two pipes of rank; with PREFIX_OTHERS rank 0 gets copies of our own
  * descriptors instead, and what it writes passes us by. The caller gives their ends to the rank and then

@@ -151,6 +151,7 @@ static void say_verdict(keeper *k)
     if (k->verdict_said || k->launcher_gone)
         return;
     k->verdict_said = true;
+    keeper_say_log_trouble(k, true);
     screen_show(k);
     if (k->cut_short > 0)
         snprintf(others, sizeof others,
