@@ -374,6 +374,31 @@ static void add_namesakes(const rdl_lane *lane, const rdl_peer *p,
     }
 }
 
+/* Those that are kept from coming, as far as the system tells. */
+static void add_conditions(const rdl_lane *lane, const int *ranks, int count,
+                           rdl_text *text)
+{
+    for (int i = 0; i < count; i++) {
+        const rdl_slice *slice =
+            rdl_arena_slice(&lane->world->mapping->arena, ranks[i]);
+        rdl_process process = { slice->pid, slice->started,
+                                slice->pid_namespace };
+
+        switch (rdl_process_condition(&lane->world->self, &process)) {
+        case RDL_STOPPED:
+            rdl_text_add(text, "; rank %d is stopped (SIGSTOP or a debugger)",
+                         ranks[i]);
+            break;
+        case RDL_DUMPING:
+            rdl_text_add(text, "; rank %d has crashed and is writing its core",
+                         ranks[i]);
+            break;
+        case RDL_GOES_ON:
+            break;
+        }
+    }
+}
+
 static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
     char what[RDL_SENTENCE / 2];
@@ -388,6 +413,7 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
     rdl_text_add(&text, "timed out after %.3g s, waiting for ",
                  (double)limit->timeout_ms / 1000);
     rdl_text_add_these_ranks(&text, missing, n);
+    add_conditions(lane, missing, n, &text);
     if (lane->peers[peer].slot == NULL) {
         rdl_text_add(&text, "; rank %d has made no call on it",
                      lane->comm->ranks[peer]);

@@ -23,6 +23,7 @@ shown "  to try: .*"
 is "the last line" "$(tail -n 1 err)" "raddle run: rank 2 failed first: exit status 5"
 
 # Whoever still runs is shown while it runs.
+: >err
 begin -n 4 --grace 60 sh -c '[ $RANK != 3 ] || exit 7; [ $RANK != 1 ] || kill -STOP $$
     exec sleep 60'
 until_true 10 grep -q "to try" err
@@ -56,7 +57,7 @@ nothing_is_left
 RADDLE_TIMEOUT=0.5 run -n 4 --grace 0.1 "$roles" rank_2_stops_before_the_sum
 is status $status 1
 shown " +2 +[0-9]+ +stopped \(a signal, or a debugger\).*"
-shown "  verdict: all_reduce #2 on the world .* waiting for rank 2.*"
+shown "  verdict: all_reduce #2 on the world .* waiting for rank 2; rank 2 is stopped \(SIGSTOP or a debugger\)"
 nothing_is_left
 
 # No screen where the user ended the job, nothing was started, or there is one rank.
