@@ -79,7 +79,11 @@ RDL_TEST(wrong_limits_of_a_host_are_refused)
                                               { .staging_bytes =
                                                     RDL_STAGING_MOST + 1 },
                                               { .groups = -1 },
-                                              { .groups = 4097 } };
+                                              { .groups = 4097 },
+                                              { .records = -64 },
+                                              { .records = 32 },
+                                              { .records = 96 },
+                                              { .records = 131072 } };
     rdl_test_left before = rdl_test_left_now();
     rdl_host *host = NULL;
 
