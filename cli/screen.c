@@ -3,6 +3,7 @@
 #include "screen.h"
 
 #include "look.h"
+#include "stacks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include <sys/wait.h>
 
 #define ROWS_MOST 16
+#define STACKS_MS 1000 /* for all of them */
+#define STACK_LINES 64
 #define STATE_MOST 96
 #define CALL_MOST 800
 
@@ -215,6 +218,16 @@ static void print_rows(FILE *to, const row *rows, int count)
         print_rest(to, rows + shown, count - shown);
 }
 
+/* Of those that are still there; rows are in the order of what they tell. */
+static void print_stacks(FILE *to, const row *rows, int count)
+{
+    stacks_limit limit = { .end = clock_ms() + STACKS_MS, .lines = STACK_LINES };
+
+    for (int i = 0; i < count; i++)
+        if (rows[i].kind == KIND_STOPPED || rows[i].kind == KIND_RUNNING)
+            stacks_print(to, rows[i].rank, (pid_t)rows[i].pid, &limit);
+}
+
 /* --- what is wrong --------------------------------------------------------- */
 
 /* What to try; NULL: nothing that would be more than a guess. */
@@ -305,42 +318,57 @@ static void print_clean(FILE *to, const char *text)
 
 /* --- the screen ------------------------------------------------------------ */
 
+static void print_head(FILE *to, const keeper *k)
+{
+    if (k->first.rank < 0)
+        fprintf(to, "%s: SIGQUIT came; the ranks are:\n", k->options->who);
+    else
+        fprintf(to, "%s: rank %d failed: %s; %.1f s later the ranks are:\n",
+                k->options->who, k->first.rank, k->first.text,
+                (double)(clock_ms() - k->trouble_at) / 1000);
+}
+
 static void print_screen(FILE *to, const keeper *k, const row *rows)
 {
     rdl_failure verdict;
 
     if (rdl_job_failure(k->job, RDL_ANY_RANK, &verdict) != RDL_OK)
         verdict = (rdl_failure){ .status = RDL_OK };
-    fprintf(to, "%s: rank %d failed: %s; %.1f s later the ranks are:\n",
-            k->options->who, k->first.rank, k->first.text,
-            (double)(clock_ms() - k->trouble_at) / 1000);
+    print_head(to, k);
     print_rows(to, rows, k->options->ranks);
+    if (verdict.status == RDL_MISMATCH || verdict.status == RDL_TIMEOUT ||
+        k->first.rank < 0)
+        print_stacks(to, rows, k->options->ranks);
     if (verdict.sentence[0] != 0) {
         fprintf(to, "  verdict: ");
         print_clean(to, verdict.sentence);
         fprintf(to, "\n");
     }
-    print_hint(to, k, rows, verdict.status);
+    if (k->first.rank >= 0)
+        print_hint(to, k, rows, verdict.status);
 }
 
-void screen_show(keeper *k)
+static void show(keeper *k)
 {
-    row *rows;
+    row *rows = make_rows(k);
     char *text = NULL;
     size_t bytes = 0;
-    FILE *to;
+    FILE *to = open_memstream(&text, &bytes);
 
-    if (k->screen_shown || k->first.rank < 0)
-        return;
-    k->screen_shown = true;
-    if (k->options->ranks == 1)
-        return;
-    rows = make_rows(k);
-    to = open_memstream(&text, &bytes);
     if (rows != NULL && to != NULL)
         print_screen(to, k, rows);
     if (to != NULL && fclose(to) == 0 && rows != NULL)
         output_lines(k->out, text, bytes);
     free(text);
     free(rows);
+}
+
+void screen_show(keeper *k)
+{
+    if (k->screen_shown || (k->first.rank < 0 && k->ended_by != SIGQUIT))
+        return;
+    k->screen_shown = true;
+    /* Of one rank that failed the last line tells all. */
+    if (k->options->ranks > 1 || k->first.rank < 0)
+        show(k);
 }
