@@ -4,6 +4,7 @@
 
 #include "base/recorder.h"
 #include "comm/peek.h"
+#include "comm/world.h"
 
 #include <raddle/status.h>
 #include <stdlib.h>
@@ -276,21 +277,56 @@ static void add_cycle(rdl_text *text, const chain *c, int me, int first)
     rdl_text_add(text, " wait for each other");
 }
 
-void rdl_chain_add(rdl_text *text, const rdl_arena *arena, int me, int peer,
+static rdl_condition condition(const rdl_world *world, int rank)
+{
+    const rdl_slice *slice = rdl_arena_slice(&world->mapping->arena, rank);
+    rdl_process process = { slice->pid, slice->started, slice->pid_namespace };
+
+    return rdl_process_condition(&world->self, &process);
+}
+
+/* Whatever it waits for: it would not go on. */
+static bool is_held(const rdl_world *world, int rank)
+{
+    return condition(world, rank) != RDL_GOES_ON;
+}
+
+void rdl_chain_add_condition(rdl_text *text, const rdl_world *world, int rank)
+{
+    switch (condition(world, rank)) {
+    case RDL_STOPPED:
+        rdl_text_add(text, "; rank %d is stopped (SIGSTOP or a debugger)", rank);
+        break;
+    case RDL_DUMPING:
+        rdl_text_add(text, "; rank %d has crashed and is writing its core",
+                     rank);
+        break;
+    case RDL_GOES_ON:
+        break;
+    }
+}
+
+void rdl_chain_add(rdl_text *text, const rdl_world *world, int peer,
                    uint64_t lane, uint64_t since)
 {
+    const rdl_arena *arena = &world->mapping->arena;
+    int me = world->rank;
     chain c = { .arena = arena };
     window w = { since, rdl_ticks(rdl_ticks_are_even()) };
 
     for (;;) {
         finding f = find(slice_of(&c, peer), &w, lane);
 
-        if (f.hold != HOLD_WAITS || f.entry.peer >= arena->size) {
+        bool held = is_held(world, peer);
+
+        if (held || f.hold != HOLD_WAITS || f.entry.peer >= arena->size) {
             if (c.size > 0) {
                 rdl_text_add(text, "; ");
                 add_links(text, &c, peer);
+                rdl_chain_add_condition(text, world, peer);
             }
-            add_end(text, &c, peer, &f);
+            if (!held)
+                add_end(text, &c, peer, &f);
             return;
         }
         if (c.size < LINKS_SHOWN)

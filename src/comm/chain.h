@@ -6,13 +6,17 @@
 #ifndef RDL_COMM_CHAIN_H
 #define RDL_COMM_CHAIN_H
 
-#include "base/arena.h"
 #include "base/ranks.h"
 
-/* Adds to text how the chain goes on from us: world rank me, which waits for world
- * rank peer on the lane with this half of a key, since the counter showed `since`.
+#include <raddle/world.h>
+#include <stdint.h>
+
+/* Adds to text how the chain goes on from us, who wait for world rank peer on the lane with this half of a key, since the counter showed `since`.
  * Nothing if there is nothing to say. */
-void rdl_chain_add(rdl_text *text, const rdl_arena *arena, int me, int peer,
+void rdl_chain_add(rdl_text *text, const rdl_world *world, int peer,
                    uint64_t lane, uint64_t since);
+
+/* Adds "; rank 2 is stopped", or that it writes its core, if the system says so. */
+void rdl_chain_add_condition(rdl_text *text, const rdl_world *world, int rank);
 
 #endif

@@ -394,13 +394,15 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
     rdl_text_add(&text, "timed out after %.3g s, waiting for ",
                  (double)limit->timeout_ms / 1000);
     rdl_text_add_these_ranks(&text, missing, n);
+    for (int i = 0; i < n; i++)
+        rdl_chain_add_condition(&text, lane->world, missing[i]);
     if (lane->peers[peer].slot == NULL) {
         rdl_text_add(&text, "; rank %d has made no call on it",
                      lane->comm->ranks[peer]);
         add_namesakes(lane, &lane->peers[peer], &text);
     }
-    rdl_chain_add(&text, &lane->world->mapping->arena, lane->world->rank,
-                  missing[0], lane->key.low, waiting_since(lane, limit));
+    rdl_chain_add(&text, lane->world, missing[0], lane->key.low,
+                  waiting_since(lane, limit));
     return fail_call(lane, limit, RDL_TIMEOUT, what);
 }
 
