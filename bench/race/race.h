@@ -46,6 +46,8 @@ typedef struct race_arm {
     race_gate gate;
 } race_arm;
 
+extern const race_arm race_arms[RACE_ARMS];
+
 typedef struct race_setting {
     const race_arm *arm;
     bool compare; /* fingerprints on */
