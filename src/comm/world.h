@@ -7,6 +7,7 @@
 #include "base/slice.h"
 #include "comm/host.h"
 #include "comm/lane.h"
+#include "comm/seam.h"
 #include "comm/task.h"
 
 #include <pthread.h>
@@ -36,6 +37,7 @@ struct rdl_world {
     int64_t timeout_ms;
     rdl_patience patience;
     const rdl_trace *trace; /* NULL: nobody looks */
+    const rdl_delay *delay; /* the seam of bench/race, NULL: none; comm/seam.h */
 
     pthread_mutex_t lock; /* protects what follows; taken after a lane's `failing` */
     rdl_map comms;        /* key -> rdl_comm * */
