@@ -32,7 +32,15 @@ static const char help[] =
     "the\n"
     "runs at least, if there are 6 or more.\n"
     "\n"
+    "With --train the ranks train a small llama, all on the world: one stream\n"
+    "gathers parameters, one sums gradients, and keys and values are "
+    "exchanged on\n"
+    "that of the computing. Losses and norms must be, bit for bit, those of "
+    "one\n"
+    "stream.\n"
+    "\n"
     "Options:\n"
+    "  --train      train, rather than make calls alone\n"
     "  --runs N     runs of each arm, in fresh processes, 1 to 1000; default "
     "28\n"
     "  --ranks N    ranks, 2 to 16; default 4\n"
@@ -81,6 +89,9 @@ static bool take_option(int c, const char *given, race_options *o)
             return false;
         o->seed = (uint64_t)value;
         return true;
+    case 't':
+        o->train = true;
+        return true;
     case 'j':
         o->json = true;
         return true;
@@ -103,6 +114,7 @@ int race_read_options(int argc, char **argv, race_options *o)
         { "runs", required_argument, NULL, 'r' },
         { "ranks", required_argument, NULL, 'n' },
         { "seed", required_argument, NULL, 's' },
+        { "train", no_argument, NULL, 't' },
         { "json", no_argument, NULL, 'j' },
         { "help", no_argument, NULL, 'h' },
         { 0 },

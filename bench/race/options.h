@@ -15,6 +15,7 @@ typedef struct race_options {
     int runs;
     int ranks;
     uint64_t seed;
+    bool train;
     bool json;
 } race_options;
 

@@ -13,6 +13,8 @@ typedef struct race_score {
     double *ms; /* of the runs that came to their end */
     int n_ms;
     char sentence[sizeof((race_report *)0)->sentence]; /* the first failure's */
+    race_course course; /* of the first run that came to its end, if it trained */
+    int strays;         /* of these, others than the first's */
 } race_score;
 
 /* Prints all scores; [1] are those with fingerprints. Sorts their times. Returns
