@@ -1,4 +1,5 @@
-/* Messages with a descriptor. */
+/* Messages with a descriptor. No call here waits inside the kernel: an end that
+ * takes nothing, or a message that another reader took, holds nobody up. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/message.h"
 
@@ -40,7 +41,7 @@ rdl_status rdl_message_send(int socket, const void *message, size_t bytes,
     }
     if (!rdl_fault_os())
         do
-            sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+            sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
         while (sent < 0 && errno == EINTR);
     if (sent == (ssize_t)bytes)
         return RDL_OK;
@@ -121,15 +122,17 @@ rdl_status rdl_message_receive(int socket, void *message, size_t bytes, int *fd,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes };
-    ssize_t got = -1;
+    ssize_t got;
     rdl_status st;
     int more;
 
-    RDL_TRY(wait_readable(socket, deadline));
-    if (!rdl_fault_os())
-        do
-            got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
-        while (got < 0 && errno == EINTR);
+    do {
+        RDL_TRY(wait_readable(socket, deadline));
+        got = rdl_fault_os()
+                  ? -1
+                  : recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        /* Another process that has this socket may have taken the message. */
+    } while (got < 0 && (errno == EINTR || errno == EAGAIN));
     if (got < 0 && errno != ECONNRESET)
         return rdl_fail_errno(errno, "cannot receive from the rendezvous");
     if (got < 0)
