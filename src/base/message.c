@@ -149,6 +149,51 @@ rdl_status rdl_message_receive(int socket, void *message, size_t bytes, int *fd,
     return st;
 }
 
+rdl_answer rdl_answer_make(const rdl_hello *hello, rdl_status status)
+{
+    rdl_answer answer = { .magic = RDL_MAGIC, .status = (uint32_t)status };
+
+    if (hello != NULL) {
+        answer.pid = hello->pid;
+        answer.started = hello->started;
+        answer.pid_namespace = hello->pid_namespace;
+    }
+    if (status != RDL_OK)
+        snprintf(answer.text, sizeof answer.text, "%s", rdl_error_detail());
+    return answer;
+}
+
+/* Whether the next message is an answer that another living process waits for. */
+static bool is_anothers(int socket, const rdl_process *self)
+{
+    rdl_answer answer;
+    rdl_process other;
+
+    /* Without room for a descriptor none is taken by looking. */
+    if (recv(socket, &answer, sizeof answer, MSG_PEEK | MSG_DONTWAIT) !=
+            (ssize_t)sizeof answer ||
+        rdl_answer_check(&answer) != RDL_OK || answer.pid == 0)
+        return false;
+    other = (rdl_process){ answer.pid, answer.started, answer.pid_namespace };
+    return (other.pid != self->pid || other.started != self->started) &&
+           rdl_process_liveness(self, &other) != RDL_DEAD;
+}
+
+rdl_status rdl_message_await_answer(int socket, const rdl_process *self,
+                                    rdl_deadline deadline)
+{
+    for (;;) {
+        RDL_TRY(wait_readable(socket, deadline));
+        if (!is_anothers(socket, self))
+            return RDL_OK;
+        if (rdl_deadline_passed(deadline))
+            return rdl_fail(RDL_TIMEOUT, "another process that shares our "
+                                         "socket to the rendezvous does not "
+                                         "take its answer");
+        rdl_sleep(INT64_C(500000));
+    }
+}
+
 rdl_status rdl_message_check_user(int socket)
 {
     struct ucred other;

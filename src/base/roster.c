@@ -110,22 +110,22 @@ rdl_status rdl_roster_admit(rdl_roster *roster, const rdl_hello *hello)
     return RDL_OK;
 }
 
-rdl_status rdl_roster_refuse(int socket, rdl_status status)
+rdl_status rdl_roster_refuse(int socket, const rdl_hello *hello,
+                             rdl_status status)
 {
-    rdl_answer answer = { .magic = RDL_MAGIC, .status = (uint32_t)status };
+    rdl_answer answer = rdl_answer_make(hello, status);
 
-    snprintf(answer.text, sizeof answer.text, "%s", rdl_error_detail());
     return rdl_message_send(socket, &answer, sizeof answer, -1);
 }
 
 rdl_status rdl_roster_answer(rdl_roster *roster, const rdl_hello *hello,
                              int socket)
 {
-    rdl_answer answer = { .magic = RDL_MAGIC, .status = RDL_OK };
+    rdl_answer answer = rdl_answer_make(hello, RDL_OK);
     rdl_status st = rdl_roster_admit(roster, hello);
 
     if (st != RDL_OK)
-        return rdl_roster_refuse(socket, st);
+        return rdl_roster_refuse(socket, hello, st);
     st = rdl_message_send(socket, &answer, sizeof answer, roster->arena.fd);
     if (st != RDL_OK) /* it never got the arena, so the place is free again */
         roster->members[hello->rank] = (rdl_process){ 0 };

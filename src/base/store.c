@@ -42,6 +42,7 @@ static rdl_status ask(int socket, const rdl_place *place, rdl_deadline deadline,
     RDL_TRY(rdl_process_self(&self));
     hello = make_hello(place, &self);
     RDL_TRY(rdl_message_send(socket, &hello, sizeof hello, -1));
+    RDL_TRY(rdl_message_await_answer(socket, &self, deadline));
     RDL_TRY(rdl_message_receive(socket, &answer, sizeof answer, &fd, deadline));
     if (rdl_answer_check(&answer) != RDL_OK || answer.status != RDL_OK ||
         fd < 0) {
@@ -254,7 +255,7 @@ static void answer_one(rdl_store *store, int socket)
     if (st == RDL_OK)
         st = rdl_roster_answer(&store->roster, &hello, socket);
     else if (st != RDL_TIMEOUT)
-        st = rdl_roster_refuse(socket, st);
+        st = rdl_roster_refuse(socket, NULL, st);
     (void)st; /* who does not take our answer is not there any more */
 }
 
