@@ -165,6 +165,29 @@ rdl_status rdl_arena_reserve_state(const rdl_arena *arena, int rank)
     return rdl_os_reserve(arena->fd, at, RDL_PAGE);
 }
 
+static bool write_all(int fd, const void *data, size_t bytes, size_t at)
+{
+    return pwrite(fd, data, bytes, (off_t)at) == (ssize_t)bytes;
+}
+
+void rdl_arena_write_failure(int fd, int rank, rdl_status status,
+                             const char *reason)
+{
+    size_t at = RDL_HEADER_BYTES + (size_t)rank * RDL_SLICE_BYTES;
+    uint32_t failure = (uint32_t)status, state = RDL_SLICE_FAILED;
+    int seals = fcntl(fd, F_GET_SEALS);
+    char text[RDL_REASON] = { 0 };
+
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        return;
+    snprintf(text, sizeof text, "%s", reason);
+    /* The state last; whoever reads it finds the rest. */
+    if (write_all(fd, text, sizeof text, at + offsetof(rdl_slice, reason)) &&
+        write_all(fd, &failure, sizeof failure,
+                  at + offsetof(rdl_slice, failure)))
+        write_all(fd, &state, sizeof state, at + offsetof(rdl_slice, state));
+}
+
 static void ring_all(rdl_arena *arena)
 {
     for (int rank = 0; rank < arena->size; rank++)

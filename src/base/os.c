@@ -27,7 +27,8 @@ static int make_sealed(size_t bytes)
 
     if (fd < 0)
         return -1;
-    if (ftruncate(fd, (off_t)bytes) == 0 &&
+    /* Its descriptor is all that opens it; a path of /proc to one shall not. */
+    if (fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         return fd;
     error = errno;

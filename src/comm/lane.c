@@ -5,6 +5,8 @@
 #include "base/bell.h"
 #include "base/memory.h"
 #include "base/ranks.h"
+#include "comm/chain.h"
+#include "comm/peek.h"
 #include "comm/world.h"
 
 #include <sched.h>
@@ -277,8 +279,7 @@ static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
 }
 
 /* Whether the peer is gone, and how. */
-static bool is_gone(const rdl_world *world, const rdl_peer *p, char *text,
-                    size_t bytes)
+static bool is_gone(const rdl_world *world, const rdl_peer *p, rdl_text *text)
 {
     const rdl_obituary *o = &world->mapping->arena.header->obituaries[p->rank];
     const rdl_slice *slice = p->slice;
@@ -287,23 +288,34 @@ static bool is_gone(const rdl_world *world, const rdl_peer *p, char *text,
     /* Each pairs with the store of who wrote the text. */
     switch (atomic_load_explicit(&slice->state, memory_order_seq_cst)) {
     case RDL_SLICE_LEFT:
-        snprintf(text, bytes, "rank %d closed its world", p->rank);
+        rdl_text_add(text, "rank %d closed its world", p->rank);
         return true;
     case RDL_SLICE_FAILED:
-        snprintf(text, bytes, "rank %d gave up: %s", p->rank, slice->reason);
+        rdl_text_add(text, "rank %d gave up: %s", p->rank, slice->reason);
         return true;
     default:
         break;
     }
     if (atomic_load_explicit(&o->gone, memory_order_seq_cst) != 0) {
-        snprintf(text, bytes, "rank %d is gone: %s", p->rank, o->text);
+        rdl_text_add(text, "rank %d is gone: %s", p->rank, o->text);
         return true;
     }
-    snprintf(text, bytes,
-             "rank %d is gone: its process %u ended without "
-             "closing its world",
-             p->rank, slice->pid);
-    return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
+    if (rdl_process_liveness(&world->self, &process) != RDL_DEAD)
+        return false;
+    rdl_text_add(text,
+                 "rank %d is gone: its process %u ended without closing its "
+                 "world",
+                 p->rank, slice->pid);
+    return true;
+}
+
+/* Who has gone after a failure of its own is not the cause: that is. */
+static void add_why(const rdl_peer *p, rdl_text *text)
+{
+    char failure[RDL_SENTENCE / 2];
+
+    if (rdl_peek_failure(p->slice, failure, sizeof failure))
+        rdl_text_add(text, ", after its call had failed: %s", failure);
 }
 
 /* Whether waiting for peer still makes sense. A peer's failure is looked for
@@ -311,7 +323,8 @@ static bool is_gone(const rdl_world *world, const rdl_peer *p, char *text,
  * published still counts, so that all survivors fail at the same operation. */
 static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
-    char what[RDL_SENTENCE / 2];
+    char what[RDL_SENTENCE * 3 / 4];
+    rdl_text text = { what, sizeof what };
 
     RDL_TRY(rdl_lane_state(lane)); /* another thread may have revoked it */
     for (int i = 0; i < lane->comm->size; i++) {
@@ -325,9 +338,10 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
             atomic_load_explicit(&p->slot->tag, memory_order_acquire) == p->tag)
             RDL_TRY(rdl_lane_check_peer(lane, i));
     }
-    if (!is_gone(lane->world, &lane->peers[peer], what, sizeof what) ||
+    if (!is_gone(lane->world, &lane->peers[peer], &text) ||
         rdl_lane_arrived(lane, peer))
         return RDL_OK;
+    add_why(&lane->peers[peer], &text);
     return fail_call(lane, limit, RDL_PEER, what);
 }
 
@@ -344,64 +358,31 @@ static void add_namesakes(const rdl_lane *lane, const rdl_peer *p,
 
     for (uint32_t place = 0; named && place < RDL_TABLE_PLACES && shown < 2;
          place++) {
-        unsigned char list[8 + 2 * RDL_MAX_RANKS];
         rdl_slot *slot = rdl_table_at(p->slice, place);
-        int ranks[RDL_MAX_RANKS];
-        uint32_t counts[2];
-        size_t n;
+        rdl_listing l;
 
         if (slot == NULL ||
-            atomic_load_explicit(&slot->name, memory_order_relaxed) != name)
+            atomic_load_explicit(&slot->name, memory_order_relaxed) != name ||
+            !rdl_peek_list(p->slice, slot, &l))
             continue;
-        n = rdl_slice_read_text(
-            p->slice,
-            atomic_load_explicit(&slot->list_text, memory_order_relaxed), list,
-            sizeof list);
-        memcpy(counts, list, sizeof counts);
-        if (n < sizeof counts || counts[0] > RDL_MAX_RANKS ||
-            n < sizeof counts + 2 * counts[0])
-            continue;
-        for (uint32_t i = 0; i < counts[0]; i++) {
-            uint16_t rank;
-
-            memcpy(&rank, list + sizeof counts + 2 * i, sizeof rank);
-            ranks[i] = rank;
-        }
         rdl_text_add(text, shown++ ? " and [" : ", but it has opened '%s' as [",
                      lane->name);
-        rdl_text_add_ranks(text, ranks, (int)counts[0]);
+        rdl_text_add_ranks(text, l.ranks, l.size);
         rdl_text_add(text, "]");
     }
 }
 
-/* Those that are kept from coming, as far as the system tells. */
-static void add_conditions(const rdl_lane *lane, const int *ranks, int count,
-                           rdl_text *text)
+/* When the operation was issued, as the recorder's counter has it. */
+static uint64_t waiting_since(const rdl_lane *lane, const rdl_limit *limit)
 {
-    for (int i = 0; i < count; i++) {
-        const rdl_slice *slice =
-            rdl_arena_slice(&lane->world->mapping->arena, ranks[i]);
-        rdl_process process = { slice->pid, slice->started,
-                                slice->pid_namespace };
+    rdl_entry e;
 
-        switch (rdl_process_condition(&lane->world->self, &process)) {
-        case RDL_STOPPED:
-            rdl_text_add(text, "; rank %d is stopped (SIGSTOP or a debugger)",
-                         ranks[i]);
-            break;
-        case RDL_DUMPING:
-            rdl_text_add(text, "; rank %d has crashed and is writing its core",
-                         ranks[i]);
-            break;
-        case RDL_GOES_ON:
-            break;
-        }
-    }
+    return rdl_records_read(lane->world->slice, limit->record, &e) ? e.ticks : 0;
 }
 
 static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
-    char what[RDL_SENTENCE / 2];
+    char what[RDL_SENTENCE * 3 / 4];
     rdl_text text = { what, sizeof what };
     int missing[RDL_MAX_RANKS], n = 0;
 
@@ -413,12 +394,15 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
     rdl_text_add(&text, "timed out after %.3g s, waiting for ",
                  (double)limit->timeout_ms / 1000);
     rdl_text_add_these_ranks(&text, missing, n);
-    add_conditions(lane, missing, n, &text);
+    for (int i = 0; i < n; i++)
+        rdl_chain_add_condition(&text, lane->world, missing[i]);
     if (lane->peers[peer].slot == NULL) {
         rdl_text_add(&text, "; rank %d has made no call on it",
                      lane->comm->ranks[peer]);
         add_namesakes(lane, &lane->peers[peer], &text);
     }
+    rdl_chain_add(&text, lane->world, missing[0], lane->key.low,
+                  waiting_since(lane, limit));
     return fail_call(lane, limit, RDL_TIMEOUT, what);
 }
 

@@ -269,10 +269,23 @@ static rdl_status admit(rdl_job *job, int rank, const rdl_hello *hello)
     return RDL_OK;
 }
 
+static void answer_hello(rdl_job *job, int rank, const rdl_hello *hello)
+{
+    rdl_seat *s = &job->seats[rank];
+    rdl_answer welcome = rdl_answer_make(hello, RDL_OK);
+    rdl_status st = admit(job, rank, hello);
+
+    if (st == RDL_OK)
+        st = rdl_message_send(s->ours, &welcome, sizeof welcome,
+                              s->present->roster.arena.fd);
+    else
+        st = rdl_roster_refuse(s->ours, hello, st);
+    (void)st; /* who does not take our answer has ended, and that is noticed */
+}
+
 static void serve_hello(rdl_job *job, int rank)
 {
     rdl_seat *s = &job->seats[rank];
-    rdl_answer welcome = { .magic = RDL_MAGIC, .status = RDL_OK };
     rdl_hello hello;
     rdl_status st;
     int fd = -1;
@@ -286,13 +299,10 @@ static void serve_hello(rdl_job *job, int rank)
         return;
     }
     if (st == RDL_OK)
-        st = admit(job, rank, &hello);
-    if (st == RDL_OK)
-        st = rdl_message_send(s->ours, &welcome, sizeof welcome,
-                              s->present->roster.arena.fd);
+        answer_hello(job, rank, &hello);
     else
-        st = rdl_roster_refuse(s->ours, st);
-    (void)st; /* who does not take our answer has ended, and that is noticed */
+        st = rdl_roster_refuse(s->ours, NULL, st);
+    (void)st;
     drop_old_lives(job);
 }
 

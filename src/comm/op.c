@@ -376,11 +376,33 @@ void rdl_op_unfence(rdl_op *op)
     op->unfenced = true;
 }
 
+/* The seam: the work before it is done, and only now an unfenced one takes its
+ * place. */
+static void start(rdl_op *op)
+{
+    const rdl_delay *delay = op->lane->world->delay;
+
+    if (delay != NULL)
+        delay->function(delay->arg, op->stream);
+    if (op->unfenced)
+        op->ticket = rdl_turns_take(&op->lane->turns);
+}
+
+/* The same for the caller's own thread. */
+static void start_here(rdl_op *op)
+{
+    if (op->lane->world->unfenced)
+        rdl_op_unfence(op);
+    start(op);
+}
+
 rdl_status rdl_op_run(rdl_op *op)
 {
     rdl_lane *lane = op->lane;
     rdl_status st;
 
+    if (__builtin_expect(lane->world->delay != NULL, 0))
+        start_here(op);
     if (!rdl_turns_is(&lane->turns, op->ticket)) {
         st = rdl_lane_await_turn(lane, op->ticket, &op->limit);
         if (st != RDL_OK) {
@@ -507,8 +529,7 @@ void rdl_crowd_run(rdl_crowd *c)
     bool moved;
 
     for (int i = 0; i < c->count; i++)
-        if (c->ops[i].unfenced)
-            c->ops[i].ticket = rdl_turns_take(&c->ops[i].lane->turns);
+        start(&c->ops[i]);
     while (rdl_crowd_advance(c, &moved) > 0)
         if (!moved)
             wait_for_any(c);

@@ -233,11 +233,32 @@ static rdl_status take_part(rdl_world *world, rdl_store *store,
     if (arena->size != world->size)
         return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
                         arena->size, world->size);
-    /* Before all else a place on which to say what else went wrong. */
-    RDL_TRY(rdl_arena_reserve_state(arena, world->rank));
     st = take_slice(world, store, place, deadline);
     if (st != RDL_OK)
         give_up(world, st, rdl_error_detail());
+    return st;
+}
+
+static void tell_unmapped(const rdl_world *world, int fd, rdl_status failure)
+{
+    char reason[RDL_REASON];
+
+    snprintf(reason, sizeof reason, "rank %d: %s", world->rank,
+             rdl_error_detail());
+    rdl_arena_write_failure(fd, world->rank, failure, reason);
+}
+
+/* Takes fd. */
+static rdl_status map_arena(rdl_world *world, int fd)
+{
+    rdl_status st = rdl_host_map(world->host, fd, &world->mapping);
+
+    if (st == RDL_OK)
+        return RDL_OK;
+    /* Its own limits, or the machine's; else it is no arena. */
+    if (st == RDL_NO_MEMORY || st == RDL_SYSTEM)
+        tell_unmapped(world, fd, st);
+    close(fd);
     return st;
 }
 
@@ -249,7 +270,7 @@ static rdl_status join(rdl_world *world, const rdl_place *place)
     int fd;
 
     RDL_TRY(rdl_store_open(&store, place, deadline, &fd));
-    st = rdl_host_map(world->host, fd, &world->mapping);
+    st = map_arena(world, fd);
     if (st == RDL_OK) {
         st = take_part(world, &store, place, deadline);
         if (st != RDL_OK)

@@ -8,6 +8,7 @@
 #include "base/slice.h"
 #include "comm/host.h"
 #include "comm/lane.h"
+#include "comm/seam.h"
 #include "comm/task.h"
 #include "comm/texts.h"
 
@@ -40,6 +41,7 @@ struct rdl_world {
     rdl_recorder recorder;  /* of nothing in a world of one */
     rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */
+    const rdl_delay *delay; /* the seam of bench/race, NULL: none; comm/seam.h */
 
     pthread_mutex_t lock; /* protects what follows; taken after a lane's `failing` */
     rdl_map comms;        /* key -> rdl_comm * */

@@ -232,6 +232,47 @@ RDL_TEST(a_launcher_refuses_the_second_process_of_one_rank)
     launch(2, have_a_twin, 0);
 }
 
+/* Rank 0 has a sibling on its socket, which said hello first and is slow to take its
+ * answer. */
+static void share_a_socket(int rank, int size, void *arg)
+{
+    stage *s = arg;
+    int socket = rdl_job_rank_fd(s->job, rank), fd;
+    rdl_answer answer;
+    rdl_hello hello;
+    pid_t sibling;
+
+    be_rank(s, rank, size);
+    if (rank == 1) {
+        open_in_vain(RDL_PEER, "rank 0 is gone while the job starts");
+        return;
+    }
+    sibling = fork();
+    if (sibling == 0) {
+        hello = rdl_puppet_hello("", rank, size);
+        CHECK_OK(rdl_message_send(socket, &hello, sizeof hello, -1));
+        atomic_fetch_add(&s->counts->opened, 1);
+        usleep(300000);
+        CHECK_OK(rdl_message_receive(socket, &answer, sizeof answer, &fd,
+                                     rdl_deadline_after_ms(20000)));
+        CHECK_INT(answer.pid, getpid());
+        CHECK_INT(answer.status, RDL_OK);
+        CHECK(fd >= 0);
+        while (atomic_load(&s->counts->done) == 0)
+            usleep(1000);
+        _exit(0);
+    }
+    wait_for(&s->counts->opened, 1);
+    open_in_vain(RDL_MISMATCH, "rank 0 is taken by process");
+    atomic_fetch_add(&s->counts->done, 1);
+    CHECK_INT(rdl_test_wait(sibling), 0);
+}
+
+RDL_TEST(processes_that_share_a_launchers_socket_each_get_their_own_answer)
+{
+    launch(2, share_a_socket, 0);
+}
+
 /* The socket of one rank under another's number: each is told. */
 static void exchange_numbers(int rank, int size, void *arg)
 {
