@@ -2,10 +2,10 @@
  * may be stopped, or dead. All of it is outside data. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/ranks.h"
-#include "base/recorder.h"
 #include "base/slice.h"
 #include "base/slot.h"
 #include "comm/launch.h"
+#include "comm/peek.h"
 #include "comm/plan.h"
 #include "comm/verdict.h"
 
@@ -169,95 +169,6 @@ static bool find_last(rdl_slice *slice, rdl_entry *best)
     return best->state != 0;
 }
 
-static void add_clean(rdl_text *text, const unsigned char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count && bytes[i] != 0; i++)
-        rdl_text_add(text, "%c",
-                     bytes[i] < ' ' || bytes[i] == 0x7f ? '?' : bytes[i]);
-}
-
-/* A slot's list and name (comm/registry.c writes them), checked. */
-typedef struct roll {
-    int ranks[RDL_MAX_RANKS];
-    int count;
-    char name[RDL_NAME_MOST + 1];
-} roll;
-
-static bool read_roll(rdl_slice *slice, rdl_slot *slot, roll *out)
-{
-    unsigned char list[8 + 2 * RDL_MAX_RANKS + RDL_NAME_MOST];
-    uint32_t counts[2];
-    size_t n = rdl_slice_read_text(
-        slice, atomic_load_explicit(&slot->list_text, memory_order_relaxed),
-        list, sizeof list);
-
-    if (n < sizeof counts)
-        return false;
-    memcpy(counts, list, sizeof counts);
-    if (counts[0] > RDL_MAX_RANKS || counts[1] > RDL_NAME_MOST ||
-        n < sizeof counts + 2 * counts[0] + counts[1])
-        return false;
-    out->count = (int)counts[0];
-    for (int i = 0; i < out->count; i++) {
-        uint16_t rank;
-
-        memcpy(&rank, list + sizeof counts + 2 * i, sizeof rank);
-        out->ranks[i] = rank;
-    }
-    memcpy(out->name, list + sizeof counts + 2 * counts[0], counts[1]);
-    out->name[counts[1]] = 0;
-    return true;
-}
-
-static bool find_roll(rdl_slice *slice, uint64_t lane, roll *out)
-{
-    for (uint32_t place = 0; place < RDL_TABLE_PLACES; place++) {
-        rdl_slot *slot = rdl_table_at(slice, place);
-
-        if (slot != NULL &&
-            atomic_load_explicit(&slot->key[0], memory_order_acquire) == lane)
-            return read_roll(slice, slot, out);
-    }
-    return false;
-}
-
-static bool is_world(const roll *r, int size)
-{
-    for (int i = 0; i < r->count; i++)
-        if (r->ranks[i] != i)
-            return false;
-    return r->count == size && r->name[0] == 0;
-}
-
-static void add_roll(const roll *r, int size, rdl_text *text)
-{
-    if (is_world(r, size)) {
-        rdl_text_add(text, "the world [");
-    } else if (r->name[0] == 0) {
-        rdl_text_add(text, "group [");
-    } else {
-        rdl_text_add(text, "group '");
-        add_clean(text, (const unsigned char *)r->name, sizeof r->name);
-        rdl_text_add(text, "' [");
-    }
-    rdl_text_add_ranks(text, r->ranks, r->count);
-    rdl_text_add(text, "]");
-}
-
-/* Its lane is one of two ranks, whose name is the key of the group. */
-static void add_group(rdl_slice *slice, uint64_t lane, int size, rdl_text *text)
-{
-    uint64_t of;
-    roll r;
-
-    if (!find_roll(slice, lane, &r))
-        return;
-    if (r.name[0] == 1 && (sscanf(r.name + 1, "%16" SCNx64, &of) != 1 ||
-                           !find_roll(slice, of, &r)))
-        return;
-    add_roll(&r, size, text);
-}
-
 static void add_call(const rdl_entry *e, rdl_text *text)
 {
     const char *dtype = rdl_dtype_name(e->dtype);
@@ -303,10 +214,7 @@ static double seconds_since(const rdl_slice *slice, uint64_t ticks)
 
 static void read_last(rdl_slice *slice, int size, rdl_last *out)
 {
-    unsigned char site[sizeof out->site];
     rdl_text call = { out->call, sizeof out->call };
-    rdl_text group = { out->group, sizeof out->group };
-    rdl_text place = { out->site, sizeof out->site };
     rdl_entry e;
 
     if (!find_last(slice, &e))
@@ -318,9 +226,8 @@ static void read_last(rdl_slice *slice, int size, rdl_last *out)
     out->seconds = seconds_since(
         slice, e.ticks + (e.state == RDL_RECORD_ENDED ? e.took : 0));
     add_call(&e, &call);
-    add_group(slice, e.lane, size, &group);
-    add_clean(&place, site,
-              rdl_slice_read_text(slice, e.site, site, sizeof site));
+    rdl_peek_group(slice, e.lane, size, out->group, sizeof out->group);
+    rdl_peek_text(slice, e.site, out->site, sizeof out->site);
 }
 
 rdl_status rdl_job_last(const rdl_job *job, int rank, rdl_last *out)

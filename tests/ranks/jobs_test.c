@@ -514,7 +514,7 @@ RDL_TEST(a_launcher_reads_what_ranks_do_and_did_last)
     CHECK_INT(last.peer, 1);
     CHECK_INT(last.number, 1);
     CHECK_TEXT(last.call, "all_reduce(1 int64)");
-    CHECK_TEXT(last.group, "group 'pair?' [2,1]");
+    CHECK_TEXT(last.group, "group 'pair ' [2,1]");
     CHECK(last.seconds >= 0 && last.seconds < 60);
     kill(pid[0], SIGKILL);
     kill(pid[1], SIGKILL);
