@@ -21,7 +21,8 @@ typedef enum kind {
     KIND_FIRST,   /* the failure that is reported */
     KIND_DUMPING, /* crashed */
     KIND_STOPPED,
-    KIND_FAILED, /* ended badly, after the first */
+    KIND_CUT_OFF, /* runs, and cannot join */
+    KIND_FAILED,  /* ended badly, after the first */
     KIND_RUNNING,
     KIND_ABSENT, /* not started */
     KIND_LEFT,   /* closed its world, and runs on */
@@ -32,9 +33,10 @@ typedef enum kind {
 /* For those that did not fit. */
 static const char *const kind_words[KINDS] = {
     [KIND_FIRST] = "failed first",  [KIND_DUMPING] = "writing their core",
-    [KIND_STOPPED] = "stopped",     [KIND_FAILED] = "failed later",
-    [KIND_RUNNING] = "running",     [KIND_ABSENT] = "not started",
-    [KIND_LEFT] = "out of the job", [KIND_DONE] = "ended with 0",
+    [KIND_STOPPED] = "stopped",     [KIND_CUT_OFF] = "without their socket",
+    [KIND_FAILED] = "failed later", [KIND_RUNNING] = "running",
+    [KIND_ABSENT] = "not started",  [KIND_LEFT] = "out of the job",
+    [KIND_DONE] = "ended with 0",
 };
 
 typedef struct row {
@@ -55,6 +57,25 @@ static void fill_ended(const keeper *k, row *r)
     describe_ending(r->state, status);
 }
 
+static void fill_member(row *r, const rdl_member *m)
+{
+    const char *text = "running";
+
+    r->kind = KIND_RUNNING;
+    if (m->state == RDL_MEMBER_LEFT) {
+        r->kind = KIND_LEFT;
+        text = "running, has closed its world";
+    } else if (m->state == RDL_MEMBER_DEAD) {
+        text = "its process in the job has ended";
+    } else if (m->state == RDL_MEMBER_ABSENT && m->closed) {
+        r->kind = KIND_CUT_OFF;
+        text = "running, has closed its socket and cannot join";
+    } else if (m->state == RDL_MEMBER_ABSENT) {
+        text = "running, has not joined";
+    }
+    snprintf(r->state, sizeof r->state, "%s", text);
+}
+
 static void fill_running(row *r, const rdl_member *m)
 {
     switch (look_at((pid_t)r->pid)) {
@@ -70,15 +91,7 @@ static void fill_running(row *r, const rdl_member *m)
     case LOOK_RUNNING:
         break;
     }
-    r->kind = m->state == RDL_MEMBER_LEFT ? KIND_LEFT : KIND_RUNNING;
-    if (m->state == RDL_MEMBER_LEFT)
-        snprintf(r->state, sizeof r->state, "running, has closed its world");
-    else if (m->state == RDL_MEMBER_DEAD)
-        snprintf(r->state, sizeof r->state, "its process in the job has ended");
-    else if (m->state == RDL_MEMBER_ABSENT)
-        snprintf(r->state, sizeof r->state, "running, has not joined");
-    else
-        snprintf(r->state, sizeof r->state, "running");
+    fill_member(r, m);
 }
 
 /* What it does, or did, and for how long. */
@@ -224,7 +237,8 @@ static void print_stacks(FILE *to, const row *rows, int count)
     stacks_limit limit = { .end = clock_ms() + STACKS_MS, .lines = STACK_LINES };
 
     for (int i = 0; i < count; i++)
-        if (rows[i].kind == KIND_STOPPED || rows[i].kind == KIND_RUNNING)
+        if (rows[i].kind == KIND_STOPPED || rows[i].kind == KIND_CUT_OFF ||
+            rows[i].kind == KIND_RUNNING)
             stacks_print(to, rows[i].rank, (pid_t)rows[i].pid, &limit);
 }
 
@@ -239,11 +253,9 @@ static const char *hint_for_status(rdl_status status)
                "branch "
                "that not all take,\n  or counts that depend on the rank";
     case RDL_TIMEOUT:
-        return "see above what the ranks it waited for were doing; if they "
-               "were "
-               "only slow, raise\n  RADDLE_TIMEOUT (seconds), or the call's "
-               "own "
-               "limit";
+        return "see above what it waited for was doing; if that was only slow, "
+               "raise\n  RADDLE_TIMEOUT (RADDLE_START_TIMEOUT while the job "
+               "starts), or the call's limit";
     case RDL_NO_MEMORY:
         return "give the job more memory, or each rank less staging "
                "(staging_bytes of its host)";

@@ -36,6 +36,7 @@ typedef enum rdl_member_state {
 
 typedef struct rdl_member {
     rdl_member_state state;
+    bool closed; /* no process has its socket any more: it can join no world */
     bool echoes; /* it had been told of another's failure before it ended */
     const char *reason; /* why it gave up (rdl_world_abort), NULL if it did not;
                            until the next call on the job */

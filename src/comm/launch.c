@@ -296,6 +296,7 @@ static void serve_hello(rdl_job *job, int rank)
     if (st == RDL_PEER) { /* no process of this rank has the socket any more */
         close_fd(s->ours);
         s->ours = -1;
+        s->member.closed = true;
         return;
     }
     if (st == RDL_OK)

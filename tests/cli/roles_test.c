@@ -95,6 +95,26 @@ RDL_TEST(what_is_started_may_not_trace)
     execl("/bin/sh", "sh", "-c", start, (char *)NULL);
 }
 
+/* Sums a mebibyte, for ever if FOREVER is set; then the digits of who takes part. */
+RDL_TEST(all_sum_a_mebibyte)
+{
+    static float mebibyte[1 << 18];
+    rdl_world *world = join();
+    int64_t digit = 1, digits = 0;
+    rdl_status st = RDL_OK;
+
+    for (int i = 0; st == RDL_OK && (i < 3 || getenv("FOREVER") != NULL); i++)
+        st = rdl_all_reduce(world, RDL_WORLD, mebibyte, mebibyte, 1 << 18,
+                            RDL_FLOAT32, RDL_SUM, NULL);
+    for (int r = 0; r < rdl_world_rank(world); r++)
+        digit *= 10;
+    if (st == RDL_OK)
+        st = rdl_all_reduce(world, RDL_WORLD, &digit, &digits, 1, RDL_INT64,
+                            RDL_SUM, NULL);
+    printf("%lld\n", (long long)digits);
+    leave(world, st);
+}
+
 /* As HOW says: a status, or the name of a signal. */
 static void end_as_told(void)
 {
