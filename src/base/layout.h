@@ -91,8 +91,8 @@ typedef struct rdl_slice {
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t state; /* rdl_slice_state */
     uint32_t failure; /* status; this and reason are written before state */
     uint32_t pid;     /* this and what follows is written before JOINED */
-    uint32_t reserved;
-    uint64_t started;       /* the process' start time, in clock ticks */
+    uint32_t check;   /* rdl_check, the same on all ranks */
+    uint64_t started; /* the process' start time, in clock ticks */
     uint64_t pid_namespace; /* pids of another namespace mean nothing here */
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t sleepers; /* threads of this rank */
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t bell;     /* written by anyone */
