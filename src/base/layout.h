@@ -53,8 +53,8 @@ typedef struct rdl_description {
     uint8_t operation;
     uint8_t dtype;
     uint8_t reduction;
-    uint8_t reserved;
-    double factor; /* as the reduction uses it; 0: none */
+    uint8_t receives; /* of a transfer: this is its receiving end */
+    double factor;    /* as the reduction uses it; 0: none */
     uint64_t site;
     uint64_t detail; /* hash of a list of counts that all must share; else 0 */
 } rdl_description;
@@ -71,7 +71,8 @@ typedef struct rdl_slot {
     _Atomic uint32_t cause_text; /* of the failure's sentence; 0: none */
     _Atomic uint64_t name;       /* hash of the name alone */
     uint64_t last_tag;           /* the owner's, also while the slot is free */
-    uint64_t reserved;
+    _Atomic uint32_t counts_text; /* of the present call's list of counts */
+    uint32_t reserved;
 } rdl_slot;
 
 /* --- a slice --------------------------------------------------------------- */

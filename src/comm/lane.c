@@ -72,6 +72,37 @@ unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
     return (unsigned char *)lane->peers[peer].slice + offset;
 }
 
+void rdl_lane_show_counts(rdl_lane *lane, const size_t *counts)
+{
+    rdl_shelf *shelf = &lane->world->shelf;
+    _Atomic uint32_t *place = &lane->mine.slot->counts_text;
+    uint32_t at = atomic_load_explicit(place, memory_order_relaxed);
+    uint64_t shown[RDL_COUNTS_SHOWN] = { 0 };
+    size_t n = (size_t)lane->comm->size;
+
+    n = n < RDL_COUNTS_SHOWN ? n : RDL_COUNTS_SHOWN;
+    for (size_t i = 0; i < n; i++)
+        shown[i] = counts[i];
+    if (at != 0)
+        rdl_shelf_change_text(shelf, at, shown, n * sizeof *shown);
+    else /* seen with the line that follows */
+        atomic_store_explicit(
+            place, rdl_shelf_put_text(shelf, shown, n * sizeof *shown),
+            memory_order_relaxed);
+}
+
+void rdl_lane_peer_counts(const rdl_lane *lane, int peer, rdl_counts *counts)
+{
+    const rdl_peer *p = &lane->peers[peer];
+    uint32_t at =
+        atomic_load_explicit(&p->slot->counts_text, memory_order_relaxed);
+    size_t n = rdl_slice_read_text(p->slice, at, counts->counts,
+                                   sizeof counts->counts);
+
+    counts->shown = (int)(n / sizeof counts->counts[0]);
+    counts->size = lane->comm->size;
+}
+
 static void ring_peers(rdl_lane *lane)
 {
     for (int i = 0; i < lane->comm->size; i++)

@@ -103,6 +103,20 @@ const unsigned char *rdl_lane_peer_payload(const rdl_lane *lane, int peer);
 unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
                                      uint64_t offset);
 
+/* Of a list of counts, what a verdict shows. */
+#define RDL_COUNTS_SHOWN 16
+
+typedef struct rdl_counts {
+    uint64_t counts[RDL_COUNTS_SHOWN];
+    int shown;
+    int size; /* of the whole list; 0: there is none */
+} rdl_counts;
+
+/* Shows peers the list of the call whose first line comes next, one entry for each
+ * member. Without room for it a verdict shows less. */
+void rdl_lane_show_counts(rdl_lane *lane, const size_t *counts);
+void rdl_lane_peer_counts(const rdl_lane *lane, int peer, rdl_counts *counts);
+
 /* Publishes the next phase and wakes who sleeps for it. */
 void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
                       const rdl_description *description);

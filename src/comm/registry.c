@@ -553,20 +553,19 @@ static rdl_status find_pair(rdl_world *world, rdl_lane *lane, int peer,
     return RDL_OK;
 }
 
-static rdl_status check_pair(rdl_lane *lane, int peer)
+static rdl_status check_pair(rdl_lane *lane, int peer, bool sends)
 {
+    const char *name = sends ? "send" : "receive";
     char text[RDL_LANE_TEXT];
 
     rdl_lane_text(lane, text, sizeof text);
     if (lane->comm->me < 0)
-        return rdl_fail(RDL_INVALID, "send_recv: rank %d is not in %s",
+        return rdl_fail(RDL_INVALID, "%s: rank %d is not in %s", name,
                         lane->world->rank, text);
     if (peer < 0 || peer >= lane->comm->size)
-        return rdl_fail(
-            RDL_INVALID,
-            "send_recv: peer %d is outside the group ranks 0..%d of "
-            "%s",
-            peer, lane->comm->size - 1, text);
+        return rdl_fail(RDL_INVALID,
+                        "%s: peer %d is outside the group ranks 0..%d of %s",
+                        name, peer, lane->comm->size - 1, text);
     return RDL_OK;
 }
 
@@ -578,7 +577,7 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
 
     RDL_TRY(find_handle(world, group, &lane));
     pthread_mutex_lock(&world->lock);
-    st = means(lane, group) ? check_pair(lane, peer) : stale(group);
+    st = means(lane, group) ? check_pair(lane, peer, sends) : stale(group);
     if (st == RDL_OK)
         st = find_pair(world, lane, peer, sends, out);
     if (st == RDL_OK) /* now, so that it stays open */
