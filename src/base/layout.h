@@ -72,7 +72,7 @@ typedef struct rdl_slot {
     _Atomic uint64_t name;       /* hash of the name alone */
     uint64_t last_tag;           /* the owner's, also while the slot is free */
     _Atomic uint32_t counts_text; /* of the present call's list of counts */
-    uint32_t reserved;
+    _Atomic uint32_t vote_text;   /* who is gone, of a group that shrinks */
 } rdl_slot;
 
 /* --- a slice --------------------------------------------------------------- */

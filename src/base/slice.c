@@ -241,6 +241,7 @@ static void fill_slot(rdl_slot *slot, uint32_t tag, rdl_key key, uint64_t name,
     atomic_store_explicit(&slot->list_text, list, memory_order_relaxed);
     atomic_store_explicit(&slot->cause_text, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->counts_text, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->vote_text, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->cause, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->passed, 0, memory_order_relaxed);
     for (int i = 0; i < RDL_LINES; i++)

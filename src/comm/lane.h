@@ -75,6 +75,10 @@ struct rdl_lane {
     _Atomic uint32_t failure; /* rdl_status */
     _Atomic bool reported;
     char *cause; /* its sentence; NULL: no memory for it */
+
+    /* Of who has `shrinking`. */
+    _Atomic bool shrinking;
+    uint32_t shrunk; /* how often, at this rank */
 };
 
 /* The holder of the turn has done with the lane: the next may go on. */
@@ -134,6 +138,15 @@ rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit);
 /* One look at what may end the wait for peer: a failure, a death, the deadline.
  * For who waits on several lanes at once. */
 rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit);
+
+/* Whether that member is gone for good, and how. Of a prepared lane, by any thread
+ * inside it. */
+bool rdl_lane_is_gone(const rdl_lane *lane, int member, char *text,
+                      size_t bytes);
+
+/* Wakes the other members that sleep, after a store that they may wait for. Of a
+ * prepared lane, by any thread inside it. */
+void rdl_lane_ring(rdl_lane *lane);
 
 /* Notes the lane's first failure, with the thread's sentence; peers see it.
  * Returns the first failure and sets its sentence. Any thread inside the lane. */
