@@ -4,12 +4,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/test.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <raddle/collective.h>
 #include <raddle/group.h>
 #include <raddle/world.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define COUNT 409600
@@ -58,6 +63,36 @@ RDL_TEST(rank_2_stops_before_the_sum)
     if (rdl_world_rank(world) == 2)
         kill(getpid(), SIGSTOP);
     leave(world, sum(world, RDL_WORLD, 8));
+}
+
+RDL_TEST(rank_1_idles_instead_of_the_sum)
+{
+    rdl_world *world = join();
+
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rdl_world_rank(world) == 1)
+        pause();
+    leave(world, sum(world, RDL_WORLD, 8));
+}
+
+/* The command in START, and all that it starts, may not trace. */
+RDL_TEST(what_is_started_may_not_trace)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+    const char *start = getenv("START");
+
+    if (start == NULL)
+        return;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        SKIP("no filter of system calls");
+    execl("/bin/sh", "sh", "-c", start, (char *)NULL);
 }
 
 /* As HOW says: a status, or the name of a signal. */
