@@ -369,7 +369,7 @@ static rdl_status issue(const plan_of_call *p, const rdl_call *options)
         return st;
     }
     if (options->stream != NULL)
-        task->own.stream = options->stream->name;
+        rdl_op_on_stream(&task->own, options->stream);
 #ifdef RDL_MUTANT_FENCE /* race tests must catch this build */
     if (options->stream != NULL)
 #else
@@ -417,8 +417,10 @@ rdl_status rdl_call_run(rdl_world *world, rdl_group group,
         return st;
     }
     p.bytes = e.out;
-    if (options != NULL && (options->stream != NULL || options->work != NULL ||
-                            options->batch != NULL))
+    checked.blocks =
+        options == NULL || (options->stream == NULL && options->work == NULL &&
+                            options->batch == NULL);
+    if (!checked.blocks)
         return set_aside(&p, options);
     return run_here(&p);
 }

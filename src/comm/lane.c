@@ -5,6 +5,8 @@
 #include "base/bell.h"
 #include "base/memory.h"
 #include "base/ranks.h"
+#include "comm/chain.h"
+#include "comm/peek.h"
 #include "comm/world.h"
 
 #include <sched.h>
@@ -313,7 +315,7 @@ static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
     return rdl_lane_fail(lane, status);
 }
 
-bool rdl_lane_is_gone(const rdl_lane *lane, int member, char *text, size_t bytes)
+bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
 {
     const rdl_world *world = lane->world;
     const rdl_peer *p = &lane->peers[member];
@@ -324,23 +326,34 @@ bool rdl_lane_is_gone(const rdl_lane *lane, int member, char *text, size_t bytes
     /* Each pairs with the store of who wrote the text. */
     switch (atomic_load_explicit(&slice->state, memory_order_seq_cst)) {
     case RDL_SLICE_LEFT:
-        snprintf(text, bytes, "rank %d closed its world", p->rank);
+        rdl_text_add(text, "rank %d closed its world", p->rank);
         return true;
     case RDL_SLICE_FAILED:
-        snprintf(text, bytes, "rank %d gave up: %s", p->rank, slice->reason);
+        rdl_text_add(text, "rank %d gave up: %s", p->rank, slice->reason);
         return true;
     default:
         break;
     }
     if (atomic_load_explicit(&o->gone, memory_order_seq_cst) != 0) {
-        snprintf(text, bytes, "rank %d is gone: %s", p->rank, o->text);
+        rdl_text_add(text, "rank %d is gone: %s", p->rank, o->text);
         return true;
     }
-    snprintf(text, bytes,
-             "rank %d is gone: its process %u ended without "
-             "closing its world",
-             p->rank, slice->pid);
-    return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
+    if (rdl_process_liveness(&world->self, &process) != RDL_DEAD)
+        return false;
+    rdl_text_add(text,
+                 "rank %d is gone: its process %u ended without closing its "
+                 "world",
+                 p->rank, slice->pid);
+    return true;
+}
+
+/* Who has gone after a failure of its own is not the cause: that is. */
+static void add_why(const rdl_peer *p, rdl_text *text)
+{
+    char failure[RDL_SENTENCE / 2];
+
+    if (rdl_peek_failure(p->slice, failure, sizeof failure))
+        rdl_text_add(text, ", after its call had failed: %s", failure);
 }
 
 /* Whether waiting for peer still makes sense. A peer's failure is looked for
@@ -348,7 +361,8 @@ bool rdl_lane_is_gone(const rdl_lane *lane, int member, char *text, size_t bytes
  * published still counts, so that all survivors fail at the same operation. */
 static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
-    char what[RDL_SENTENCE / 2];
+    char what[RDL_SENTENCE * 3 / 4];
+    rdl_text text = { what, sizeof what };
 
     RDL_TRY(rdl_lane_state(lane)); /* another thread may have revoked it */
     for (int i = 0; i < lane->comm->size; i++) {
@@ -363,9 +377,9 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
             has_failed_here(lane, i))
             RDL_TRY(rdl_lane_check_peer(lane, i));
     }
-    if (!rdl_lane_is_gone(lane, peer, what, sizeof what) ||
-        rdl_lane_arrived(lane, peer))
+    if (!rdl_lane_is_gone(lane, peer, &text) || rdl_lane_arrived(lane, peer))
         return RDL_OK;
+    add_why(&lane->peers[peer], &text);
     return fail_call(lane, limit, RDL_PEER, what);
 }
 
@@ -382,39 +396,31 @@ static void add_namesakes(const rdl_lane *lane, const rdl_peer *p,
 
     for (uint32_t place = 0; named && place < RDL_TABLE_PLACES && shown < 2;
          place++) {
-        unsigned char list[8 + 2 * RDL_MAX_RANKS];
         rdl_slot *slot = rdl_table_at(p->slice, place);
-        int ranks[RDL_MAX_RANKS];
-        uint32_t counts[2];
-        size_t n;
+        rdl_listing l;
 
         if (slot == NULL ||
-            atomic_load_explicit(&slot->name, memory_order_relaxed) != name)
+            atomic_load_explicit(&slot->name, memory_order_relaxed) != name ||
+            !rdl_peek_list(p->slice, slot, &l))
             continue;
-        n = rdl_slice_read_text(
-            p->slice,
-            atomic_load_explicit(&slot->list_text, memory_order_relaxed), list,
-            sizeof list);
-        memcpy(counts, list, sizeof counts);
-        if (n < sizeof counts || counts[0] > RDL_MAX_RANKS ||
-            n < sizeof counts + 2 * counts[0])
-            continue;
-        for (uint32_t i = 0; i < counts[0]; i++) {
-            uint16_t rank;
-
-            memcpy(&rank, list + sizeof counts + 2 * i, sizeof rank);
-            ranks[i] = rank;
-        }
         rdl_text_add(text, shown++ ? " and [" : ", but it has opened '%s' as [",
                      lane->name);
-        rdl_text_add_ranks(text, ranks, (int)counts[0]);
+        rdl_text_add_ranks(text, l.ranks, l.size);
         rdl_text_add(text, "]");
     }
 }
 
+/* When the operation was issued, as the recorder's counter has it. */
+static uint64_t waiting_since(const rdl_lane *lane, const rdl_limit *limit)
+{
+    rdl_entry e;
+
+    return rdl_records_read(lane->world->slice, limit->record, &e) ? e.ticks : 0;
+}
+
 static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
-    char what[RDL_SENTENCE / 2];
+    char what[RDL_SENTENCE * 3 / 4];
     rdl_text text = { what, sizeof what };
     int missing[RDL_MAX_RANKS], n = 0;
 
@@ -426,11 +432,15 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
     rdl_text_add(&text, "timed out after %.3g s, waiting for ",
                  (double)limit->timeout_ms / 1000);
     rdl_text_add_these_ranks(&text, missing, n);
+    for (int i = 0; i < n; i++)
+        rdl_chain_add_condition(&text, lane->world, missing[i]);
     if (lane->peers[peer].slot == NULL) {
         rdl_text_add(&text, "; rank %d has made no call on it",
                      lane->comm->ranks[peer]);
         add_namesakes(lane, &lane->peers[peer], &text);
     }
+    rdl_chain_add(&text, lane->world, missing[0], lane->key.low,
+                  waiting_since(lane, limit));
     return fail_call(lane, limit, RDL_TIMEOUT, what);
 }
 
@@ -477,6 +487,8 @@ rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit)
 {
     if (limit->deadline == 0)
         limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
+    rdl_recorder_wait(&lane->world->recorder, limit->record,
+                      lane->comm->ranks[peer]);
     RDL_TRY(look_around(lane, peer, limit));
     if (rdl_deadline_passed(limit->deadline) && !rdl_lane_arrived(lane, peer))
         return time_out(lane, peer, limit);

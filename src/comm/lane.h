@@ -8,6 +8,7 @@
 #define RDL_COMM_LANE_H
 
 #include "base/hash.h"
+#include "base/ranks.h"
 #include "base/slice.h"
 #include "base/slot.h"
 #include "base/status.h"
@@ -42,6 +43,7 @@ typedef struct rdl_limit {
     rdl_deadline deadline; /* 0: not set yet */
     int64_t timeout_ms;
     const char *operation;
+    uint64_t record; /* of the operation (base/recorder.h); 0: none */
 } rdl_limit;
 
 typedef struct rdl_lane rdl_lane;
@@ -141,8 +143,7 @@ rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit);
 
 /* Whether that member is gone for good, and how. Of a prepared lane, by any thread
  * inside it. */
-bool rdl_lane_is_gone(const rdl_lane *lane, int member, char *text,
-                      size_t bytes);
+bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text);
 
 /* Wakes the other members that sleep, after a store that they may wait for. Of a
  * prepared lane, by any thread inside it. */

@@ -25,6 +25,8 @@ typedef struct rdl_arguments {
     rdl_reduction reduction;
     double factor; /* of PREMUL_SUM, as it is used */
     int root;
+    uint32_t site; /* a text of the slice: where the program makes the call */
+    bool blocks;   /* its own thread is in it until it has ended */
 } rdl_arguments;
 
 typedef struct rdl_op {
@@ -34,7 +36,7 @@ typedef struct rdl_op {
     size_t bytes; /* that a group of one copies */
     rdl_limit limit;
     const char *caller;
-    const char *stream; /* its name, for the trace */
+    const char *stream; /* its name */
     bool unfenced;
     bool begun;   /* counted, traced, its first run under way */
     bool running; /* run holds a lease */
@@ -51,6 +53,12 @@ typedef struct rdl_op {
 rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
                        const rdl_arguments *arguments, size_t bytes,
                        int64_t timeout_ms, const char *caller);
+
+/* It will run on that stream. */
+void rdl_op_on_stream(rdl_op *op, const rdl_stream *stream);
+
+/* It has ended, with status: the account and the recorder hear of it. */
+void rdl_op_note_end(rdl_op *op, rdl_status status);
 
 /* Gives back what the op holds, finished or not; not the ticket. */
 void rdl_op_fini(rdl_op *op);

@@ -26,6 +26,7 @@ static rdl_description describe(const rdl_lane *lane, const rdl_request *request
         .dtype = (uint8_t)request->dtype,
         .reduction = (uint8_t)request->reduction,
         .receives = request->name == RDL_OP_SEND_RECV && lane->comm->me == 1,
+        .site = request->site,
         .detail = request->detail,
         .factor = request->factor,
     };

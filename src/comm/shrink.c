@@ -11,6 +11,7 @@
 #include "base/bell.h"
 #include "base/ranks.h"
 #include "comm/call.h"
+#include "comm/chain.h"
 #include "comm/world.h"
 
 #include <raddle/work.h>
@@ -153,9 +154,10 @@ static void look_at_votes(shrinking *s, bool *grown)
 static bool has_died(shrinking *s)
 {
     char how[RDL_SENTENCE / 2];
+    rdl_text text = { how, sizeof how };
     vote last;
 
-    return rdl_lane_is_gone(s->lane, s->missing, how, sizeof how) &&
+    return rdl_lane_is_gone(s->lane, s->missing, &text) &&
            !has_agreed(s, s->missing, &last);
 }
 
@@ -193,6 +195,8 @@ static rdl_status time_out(shrinking *s)
     rdl_text_add(&text, "timed out after %.3g s, waiting for ",
                  (double)s->timeout_ms / 1000);
     rdl_text_add_these_ranks(&text, missing, n);
+    for (int i = 0; i < n; i++)
+        rdl_chain_add_condition(&text, s->lane->world, missing[i]);
     return fail_shrink(s, RDL_TIMEOUT, what);
 }
 

@@ -4,10 +4,13 @@
 #define RDL_COMM_WORLD_H
 
 #include "base/map.h"
+#include "base/recorder.h"
 #include "base/slice.h"
 #include "comm/host.h"
 #include "comm/lane.h"
+#include "comm/seam.h"
 #include "comm/task.h"
+#include "comm/texts.h"
 
 #include <pthread.h>
 #include <raddle/group.h>
@@ -35,7 +38,10 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
+    rdl_recorder recorder;  /* of nothing in a world of one */
+    rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */
+    const rdl_delay *delay; /* the seam of bench/race, NULL: none; comm/seam.h */
 
     pthread_mutex_t lock; /* protects what follows; taken after a lane's `failing` */
     rdl_map comms;        /* key -> rdl_comm * */
