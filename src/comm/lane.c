@@ -283,6 +283,7 @@ static bool is_gone(const rdl_world *world, const rdl_peer *p, char *text,
     const rdl_obituary *o = &world->mapping->arena.header->obituaries[p->rank];
     const rdl_slice *slice = p->slice;
     rdl_process process = { slice->pid, slice->started, slice->pid_namespace };
+    char reason[RDL_REASON];
 
     /* Each pairs with the store of who wrote the text. */
     switch (atomic_load_explicit(&slice->state, memory_order_seq_cst)) {
@@ -290,7 +291,8 @@ static bool is_gone(const rdl_world *world, const rdl_peer *p, char *text,
         snprintf(text, bytes, "rank %d closed its world", p->rank);
         return true;
     case RDL_SLICE_FAILED:
-        snprintf(text, bytes, "rank %d gave up: %s", p->rank, slice->reason);
+        rdl_slice_read_failure(slice, reason);
+        snprintf(text, bytes, "rank %d gave up: %s", p->rank, reason);
         return true;
     default:
         break;

@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "base/roster.h"
+#include "base/slice.h"
 #include "base/slot.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@ typedef struct seat {
     int theirs; /* the rank's; -1: given away */
     int lives;  /* how many its processes have asked for */
     rdl_member member;
-    life *present; /* the newest it was admitted to */
+    life *present;           /* the newest it was admitted to */
+    char reason[RDL_REASON]; /* why it gave up, for member */
     char ended[sizeof((rdl_obituary *)NULL)->text]; /* how; "" while it runs */
 } seat;
 
@@ -352,11 +354,15 @@ static void describe_end(const life *l, int rank, uint32_t state, char *text,
 {
     const rdl_slice *slice = rdl_arena_slice(&l->roster.arena, rank);
 
-    if (state == RDL_SLICE_FAILED)
-        snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, slice->reason);
-    else
+    char reason[RDL_REASON];
+
+    if (state == RDL_SLICE_FAILED) {
+        rdl_slice_read_failure(slice, reason);
+        snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, reason);
+    } else {
         snprintf(text, bytes, "its process %" PRIu32 " ended without closing",
                  l->roster.members[rank].pid);
+    }
 }
 
 static void process_ended(rdl_job *job, int rank, int number)
@@ -377,8 +383,11 @@ static void process_ended(rdl_job *job, int rank, int number)
         s->member.state =
             state == RDL_SLICE_LEFT ? RDL_MEMBER_LEFT : RDL_MEMBER_DEAD;
         s->member.echoes = state == RDL_SLICE_JOINED && has_heard(l, rank);
-        if (state == RDL_SLICE_FAILED)
-            s->member.reason = rdl_arena_slice(&l->roster.arena, rank)->reason;
+        if (state == RDL_SLICE_FAILED) {
+            rdl_slice_read_failure(rdl_arena_slice(&l->roster.arena, rank),
+                                   s->reason);
+            s->member.reason = s->reason;
+        }
     }
     if (state == RDL_SLICE_LEFT)
         return;
