@@ -88,6 +88,14 @@ static bool is_dead(const rdl_world *world, uint32_t pid, uint64_t started,
     return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
 }
 
+static rdl_status repeat_failure(const rdl_slice *slice)
+{
+    char reason[RDL_REASON];
+    rdl_status failure = rdl_slice_read_failure(slice, reason);
+
+    return rdl_fail(failure, "%s", reason);
+}
+
 /* One rank that has come: is it still there? */
 static rdl_status check_member(const rdl_world *world, int rank, bool slow)
 {
@@ -97,7 +105,7 @@ static rdl_status check_member(const rdl_world *world, int rank, bool slow)
     uint32_t state = atomic_load_explicit(&slice->state, memory_order_acquire);
 
     if (state == RDL_SLICE_FAILED)
-        return rdl_fail((rdl_status)slice->failure, "%s", slice->reason);
+        return repeat_failure(slice);
     /* Who has left had seen everybody join. */
     if (state == RDL_SLICE_LEFT)
         return RDL_OK;
