@@ -47,28 +47,6 @@ static rdl_status make_room(rdl_op *op, const rdl_arguments *a)
     return RDL_OK;
 }
 
-rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
-                       const rdl_arguments *arguments, size_t bytes,
-                       int64_t timeout_ms, const char *caller)
-{
-    op->lane = lane;
-    op->ticket = ticket;
-    op->arguments = *arguments;
-    op->bytes = bytes;
-    op->limit = (rdl_limit){
-        .timeout_ms = timeout_ms,
-        .operation = rdl_operation_name(arguments->operation),
-    };
-    op->caller = caller;
-    op->stream = "null";
-    op->unfenced = op->begun = op->running = op->tabled = false;
-    op->room = NULL;
-    op->table = NULL;
-    return arguments->input_counts != NULL && lane->comm->size > 1
-               ? make_room(op, arguments)
-               : RDL_OK;
-}
-
 static void end_run(rdl_op *op)
 {
     if (op->running)
@@ -79,10 +57,53 @@ static void end_run(rdl_op *op)
 void rdl_op_fini(rdl_op *op)
 {
     end_run(op);
+    rdl_heap_unpin(&op->lane->world->heap, &op->pins);
     rdl_free(op->room);
     rdl_free(op->table);
     op->room = NULL;
     op->table = NULL;
+}
+
+/* A buffer from elsewhere costs a comparison. */
+static rdl_status pin(rdl_op *op, const rdl_arguments *a)
+{
+    rdl_heap *heap = &op->lane->world->heap;
+    const char *name = rdl_operation_name(a->operation);
+    rdl_status st;
+
+    st = rdl_heap_pin(heap, &op->pins, 0, a->input, a->input_bytes, name);
+    if (st == RDL_OK)
+        st = rdl_heap_pin(heap, &op->pins, 1, a->output, a->output_bytes, name);
+    if (st != RDL_OK)
+        rdl_heap_unpin(heap, &op->pins);
+    return st;
+}
+
+rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
+                       const rdl_arguments *arguments, int64_t timeout_ms,
+                       const char *caller)
+{
+    rdl_status st;
+
+    op->lane = lane;
+    op->ticket = ticket;
+    op->arguments = *arguments;
+    op->pins = (rdl_pins){ { NULL, NULL } };
+    op->limit = (rdl_limit){
+        .timeout_ms = timeout_ms,
+        .operation = rdl_operation_name(arguments->operation),
+    };
+    op->caller = caller;
+    op->stream = "null";
+    op->unfenced = op->begun = op->running = op->tabled = false;
+    op->room = NULL;
+    op->table = NULL;
+    st = pin(op, arguments);
+    if (st == RDL_OK && arguments->input_counts != NULL && lane->comm->size > 1)
+        st = make_room(op, arguments);
+    if (st != RDL_OK)
+        rdl_op_fini(op);
+    return st;
 }
 
 /* --- blocks of different sizes --------------------------------------------- */
@@ -296,10 +317,10 @@ static rdl_status copy_alone(const rdl_op *op)
 
     if (rdl_operation_reduces(a->operation))
         rdl_combine(a->output, &a->input, 1,
-                    op->bytes / rdl_dtype_bytes(a->dtype), a->dtype,
+                    a->output_bytes / rdl_dtype_bytes(a->dtype), a->dtype,
                     a->reduction, a->factor);
-    else if (a->output != a->input && op->bytes > 0)
-        memcpy(a->output, a->input, op->bytes);
+    else if (a->output != a->input && a->output_bytes > 0)
+        memcpy(a->output, a->input, a->output_bytes);
     return RDL_OK;
 }
 
