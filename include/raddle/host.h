@@ -21,6 +21,8 @@ typedef struct rdl_host rdl_host;
 #define RDL_STAGING_LEAST ((size_t)4096)
 #define RDL_STAGING_MOST ((size_t)64 << 20)
 #define RDL_GROUPS_MOST 4096
+#define RDL_RECORDS_LEAST 64
+#define RDL_RECORDS_MOST 65536
 
 /* Zero is the default of every field, so `{0}` is a complete set of options. */
 typedef struct rdl_host_options {
@@ -32,6 +34,9 @@ typedef struct rdl_host_options {
      * together): 1 to 4,096; 0: 4,096. A closed group gives its place back when
      * the other members have passed its last operation. */
     int groups;
+    /* Calls of each rank that its recorder keeps, 64 bytes each: a power of two, 64
+     * to 65,536; 0: 2,048. */
+    int records;
 } rdl_host_options;
 
 /* options may be NULL. The caller owns *out.

@@ -7,7 +7,8 @@
  *     slice      state · bell
  *                table      key -> slot, for peers that look a group up
  *                slots      one for each lane this rank uses
- *                texts      rank lists, names and sentences
+ *                texts      rank lists, names, call sites and sentences
+ *                records    what this rank did last
  *                staging    data on its way to peers
  *     heap 0     what rank 0's program takes     taken and written by rank 0
  *     heap 1     ...
@@ -76,6 +77,17 @@ typedef struct rdl_slot {
     uint64_t reserved;
 } rdl_slot;
 
+/* --- a record: one call, as the rank that made it saw it ------------------- */
+
+#define RDL_RECORDS 2048 /* of each rank, if nothing else is said */
+/* Their number is a power of two, RDL_RECORDS_MOST at most. */
+
+/* Record n is place (n - 1) % records. base/recorder.h says what the words hold;
+ * they are words so that a peer that reads too late reads no half of one. */
+typedef struct rdl_record {
+    _Alignas(RDL_CACHE_LINE) _Atomic uint64_t words[8];
+} rdl_record;
+
 /* --- a slice --------------------------------------------------------------- */
 
 #define RDL_TABLE_PLACES (2 * RDL_GROUPS_MOST)
@@ -93,11 +105,14 @@ typedef struct rdl_slice {
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t state; /* rdl_slice_state */
     uint32_t failure; /* status; this and reason are written before state */
     uint32_t pid;     /* this and what follows is written before JOINED */
-    uint32_t reserved;
-    uint64_t started;       /* the process' start time, in clock ticks */
+    uint32_t records; /* places of its ring of records; 0: it keeps none */
+    uint64_t started; /* the process' start time, in clock ticks */
     uint64_t pid_namespace; /* pids of another namespace mean nothing here */
+    uint64_t ticks_then; /* the records' counter, and the clock, as this rank */
+    int64_t time_then;   /* joined: base/ticks.h */
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t sleepers; /* threads of this rank */
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t bell;     /* written by anyone */
+    _Alignas(RDL_CACHE_LINE) _Atomic uint64_t recorded; /* the newest's number */
     _Alignas(RDL_CACHE_LINE) char reason[RDL_REASON];
     rdl_cpus cpus; /* on which this rank may run */
 } rdl_slice;
@@ -105,7 +120,8 @@ typedef struct rdl_slice {
 #define RDL_TABLE_AT ((size_t)RDL_PAGE)
 #define RDL_SLOTS_AT (RDL_TABLE_AT + RDL_TABLE_PLACES * sizeof(uint32_t))
 #define RDL_TEXTS_AT (RDL_SLOTS_AT + RDL_GROUPS_MOST * sizeof(rdl_slot))
-#define RDL_STAGING_AT (RDL_TEXTS_AT + RDL_TEXTS_BYTES)
+#define RDL_RECORDS_AT (RDL_TEXTS_AT + RDL_TEXTS_BYTES)
+#define RDL_STAGING_AT (RDL_RECORDS_AT + RDL_RECORDS_MOST * sizeof(rdl_record))
 #define RDL_SLICE_BYTES                                                        \
     (((RDL_STAGING_AT + RDL_STAGING_MOST) + 0x1fffff) & ~(size_t)0x1fffff)
 
@@ -153,6 +169,7 @@ _Static_assert(sizeof(rdl_description) == 48, "shared: its layout is fixed");
 _Static_assert(sizeof(rdl_slot) == 512 &&
                    offsetof(rdl_slot, key) == 512 - RDL_CACHE_LINE,
                "shared: its layout is fixed");
+_Static_assert(sizeof(rdl_record) == RDL_CACHE_LINE, "a line a record");
 _Static_assert(sizeof(rdl_slice) <= RDL_PAGE, "the slice begins with one page");
 _Static_assert(sizeof(rdl_cpus) == RDL_CPUS_MOST / 8,
                "shared: a bit a processor");

@@ -45,17 +45,18 @@ static rdl_status more_texts(rdl_shelf *shelf)
 static rdl_status reserve_first(rdl_shelf *shelf)
 {
     size_t need = RDL_SLOTS_AT + SLOTS_STEP * sizeof(rdl_slot) + TEXTS_STEP +
-                  shelf->staging_bytes;
+                  shelf->records * sizeof(rdl_record) + shelf->staging_bytes;
 
     RDL_TRY(rdl_limits_check_memory(need, "a rank's part of the arena"));
     RDL_TRY(reserve(shelf, 0, RDL_SLOTS_AT));
     RDL_TRY(more_slots(shelf));
     RDL_TRY(more_texts(shelf));
+    RDL_TRY(reserve(shelf, RDL_RECORDS_AT, shelf->records * sizeof(rdl_record)));
     return reserve(shelf, RDL_STAGING_AT, shelf->staging_bytes);
 }
 
 rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
-                          size_t staging_bytes, int slots)
+                          size_t staging_bytes, int slots, int records)
 {
     rdl_status st;
 
@@ -63,6 +64,7 @@ rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
         .arena = arena,
         .slice = rdl_arena_slice(arena, rank),
         .rank = rank,
+        .records = (uint32_t)records,
         .slots_most = (uint32_t)slots,
         .texts_used = TEXT_LEAST, /* offset 0 means none */
         .staging_bytes = staging_bytes,

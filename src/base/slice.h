@@ -21,6 +21,7 @@ typedef struct rdl_shelf {
     rdl_arena *arena;
     rdl_slice *slice;
     int rank;
+    uint32_t records;     /* of the recorder's ring */
     pthread_mutex_t lock; /* protects all below */
     uint32_t slots_most;  /* the option */
     uint32_t slots_ready; /* reserved so far */
@@ -36,9 +37,10 @@ typedef struct rdl_shelf {
 } rdl_shelf;
 
 /* Reserves what rank needs at once of its slice, after a look at the limits of
- * memory, and fills it. On failure nothing is held. */
+ * memory, and fills it; records: places for the recorder's ring. On failure nothing
+ * is held. */
 rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
-                          size_t staging_bytes, int slots);
+                          size_t staging_bytes, int slots, int records);
 void rdl_shelf_fini(rdl_shelf *shelf);
 
 /* --- slots ----------------------------------------------------------------- */

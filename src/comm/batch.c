@@ -81,6 +81,8 @@ rdl_status rdl_batch_run(rdl_batch *b)
     rdl_crowd crowd = { b->world, b->ops, b->count, b->statuses, b->sentences };
     rdl_status st;
 
+    for (int i = 0; i < b->count; i++)
+        rdl_recorder_block(&b->world->recorder, b->ops[i].limit.record);
     rdl_crowd_init(&crowd);
     rdl_crowd_run(&crowd);
     st = first_failure(b);
@@ -126,7 +128,7 @@ static rdl_status issue(rdl_batch *b, const rdl_call *call)
         RDL_TRY(rdl_stream_check(call->stream, b->world));
     RDL_TRY(rdl_task_make(b->world, call->work != NULL, &task));
     for (int i = 0; call->stream != NULL && i < b->count; i++)
-        b->ops[i].stream = call->stream->name;
+        rdl_op_on_stream(&b->ops[i], call->stream);
     rdl_task_take_ops(task, b->ops, b->count, b->statuses, b->sentences);
     return rdl_task_issue(task, call);
 }

@@ -359,7 +359,7 @@ static rdl_status issue(const plan_of_call *p, const rdl_call *options)
         return st;
     }
     if (options->stream != NULL)
-        task->own.stream = options->stream->name;
+        rdl_op_on_stream(&task->own, options->stream);
 #ifdef RDL_MUTANT_FENCE /* race tests must catch this build */
     if (options->stream != NULL)
 #else
@@ -408,8 +408,10 @@ rdl_status rdl_call_run(rdl_world *world, rdl_group group,
     }
     checked.input_bytes = e.in;
     checked.output_bytes = e.out;
-    if (options != NULL && (options->stream != NULL || options->work != NULL ||
-                            options->batch != NULL))
+    checked.blocks =
+        options == NULL || (options->stream == NULL && options->work == NULL &&
+                            options->batch == NULL);
+    if (!checked.blocks)
         return set_aside(&p, options);
     return run_here(&p);
 }

@@ -22,6 +22,13 @@ static rdl_status check(const rdl_host_options *options)
     if (options->groups < 0 || options->groups > RDL_GROUPS_MOST)
         return rdl_fail(RDL_INVALID, "groups %d is outside 1..%d (or 0)",
                         options->groups, RDL_GROUPS_MOST);
+    if (options->records != 0 &&
+        (options->records < RDL_RECORDS_LEAST ||
+         options->records > RDL_RECORDS_MOST ||
+         (options->records & (options->records - 1)) != 0))
+        return rdl_fail(RDL_INVALID,
+                        "records %d is no power of two in %d..%d (or 0)",
+                        options->records, RDL_RECORDS_LEAST, RDL_RECORDS_MOST);
     return RDL_OK;
 }
 
@@ -43,6 +50,7 @@ rdl_status rdl_host_create(const rdl_host_options *options, rdl_host **out)
     staging = options->staging_bytes ? options->staging_bytes : STAGING_DEFAULT;
     host->staging_bytes = (staging + RDL_PAGE - 1) & ~(size_t)(RDL_PAGE - 1);
     host->groups = options->groups ? options->groups : RDL_GROUPS_MOST;
+    host->records = options->records ? options->records : RDL_RECORDS;
     host->users = 1;
     st = rdl_fork_mark_create(&host->mark);
     if (st != RDL_OK) {

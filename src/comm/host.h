@@ -25,6 +25,7 @@ struct rdl_host {
     rdl_mapping *mappings;
     size_t staging_bytes;
     int groups;
+    int records;
     rdl_fork_mark *mark;
 
     /* The helper (comm/helper.c). */

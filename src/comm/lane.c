@@ -439,6 +439,8 @@ rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit)
 {
     if (limit->deadline == 0)
         limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
+    rdl_recorder_wait(&lane->world->recorder, limit->record,
+                      lane->comm->ranks[peer]);
     RDL_TRY(look_around(lane, peer, limit));
     if (rdl_deadline_passed(limit->deadline) && !rdl_lane_arrived(lane, peer))
         return time_out(lane, peer, limit);

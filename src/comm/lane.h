@@ -42,6 +42,7 @@ typedef struct rdl_limit {
     rdl_deadline deadline; /* 0: not set yet */
     int64_t timeout_ms;
     const char *operation;
+    uint64_t record; /* of the operation (base/recorder.h); 0: none */
 } rdl_limit;
 
 typedef struct rdl_lane rdl_lane;

@@ -5,6 +5,7 @@
 #include "base/bell.h"
 #include "base/memory.h"
 #include "comm/reduce.h"
+#include "comm/stream.h"
 #include "comm/trace.h"
 #include "comm/world.h"
 
@@ -47,6 +48,41 @@ static rdl_status make_room(rdl_op *op, const rdl_arguments *a)
     return RDL_OK;
 }
 
+/* What this rank hands over, in elements. */
+static size_t own_count(const rdl_arguments *a, const rdl_comm *comm)
+{
+    size_t sum = 0;
+
+    if (a->input_counts == NULL)
+        return a->count;
+    if (a->operation == RDL_OP_ALL_GATHER_V)
+        return a->input_counts[comm->me];
+    for (int i = 0; i < comm->size; i++)
+        sum += a->input_counts[i];
+    return sum;
+}
+
+static uint64_t record(const rdl_lane *lane, const rdl_arguments *a)
+{
+    const rdl_comm *comm = lane->comm;
+    bool transfer = a->operation == RDL_OP_SEND_RECV && comm->size == 2;
+    rdl_entry entry = {
+        .lane = lane->key.low,
+        .count = own_count(a, comm),
+        .site = a->site,
+        .root = transfer ? comm->ranks[1 - comm->me] : a->root,
+        .operation = (uint8_t)a->operation,
+        .dtype = (uint8_t)a->dtype,
+        .reduction = (uint8_t)a->reduction,
+    };
+
+    if (a->blocks)
+        entry.flags |= RDL_RECORD_BLOCKS;
+    if (transfer && comm->me == 0)
+        entry.flags |= RDL_RECORD_SENDS;
+    return rdl_recorder_add(&lane->world->recorder, &entry);
+}
+
 static void end_run(rdl_op *op)
 {
     if (op->running)
@@ -62,6 +98,26 @@ void rdl_op_fini(rdl_op *op)
     rdl_free(op->table);
     op->room = NULL;
     op->table = NULL;
+    rdl_op_note_end(op, RDL_STATE); /* if it never began */
+}
+
+void rdl_op_on_stream(rdl_op *op, const rdl_stream *stream)
+{
+    op->stream = stream->name;
+    rdl_recorder_on_stream(&op->lane->world->recorder, op->limit.record,
+                           stream->text);
+}
+
+void rdl_op_note_end(rdl_op *op, rdl_status status)
+{
+    rdl_world *world = op->lane->world;
+
+    if (status == RDL_OK)
+        atomic_fetch_add_explicit(&world->n_collectives, 1,
+                                  memory_order_relaxed);
+    rdl_recorder_end(&world->recorder, op->limit.record, status,
+                     op->limit.deadline != 0);
+    op->limit.record = 0;
 }
 
 /* A buffer from elsewhere costs a comparison. */
@@ -101,7 +157,9 @@ rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
     st = pin(op, arguments);
     if (st == RDL_OK && arguments->input_counts != NULL && lane->comm->size > 1)
         st = make_room(op, arguments);
-    if (st != RDL_OK)
+    if (st == RDL_OK)
+        op->limit.record = record(lane, arguments);
+    else
         rdl_op_fini(op);
     return st;
 }
@@ -249,6 +307,7 @@ static rdl_request make_request(const rdl_op *op)
                    .root = a->root,
                    .bytes = a->count * rdl_dtype_bytes(a->dtype) },
         .name = a->operation,
+        .site = a->site,
         .count = a->count,
         .dtype = a->dtype,
         .reduction = a->reduction,
@@ -264,21 +323,6 @@ static void start_run(rdl_op *op)
     op->running = true;
 }
 
-/* What this rank hands over, in elements. */
-static size_t traced_count(const rdl_op *op)
-{
-    const rdl_arguments *a = &op->arguments;
-    size_t sum = 0;
-
-    if (a->input_counts == NULL)
-        return a->count;
-    if (a->operation == RDL_OP_ALL_GATHER_V)
-        return a->input_counts[op->lane->comm->me];
-    for (int i = 0; i < op->lane->comm->size; i++)
-        sum += a->input_counts[i];
-    return sum;
-}
-
 static void trace(const rdl_op *op)
 {
     const rdl_arguments *a = &op->arguments;
@@ -287,7 +331,7 @@ static void trace(const rdl_op *op)
     if (a->operation == RDL_OP_SEND_RECV)
         name = op->lane->comm->me == 0 ? "send" : "receive";
     rdl_trace_call(op->lane->world->trace, op->lane, name, a->dtype,
-                   traced_count(op), op->caller, op->stream);
+                   own_count(a, op->lane->comm), op->caller, op->stream);
 }
 
 static rdl_status begin(rdl_op *op)
@@ -300,6 +344,8 @@ static rdl_status begin(rdl_op *op)
         return RDL_OK;
     RDL_TRY(rdl_lane_prepare(op->lane));
     op->lane->number++;
+    rdl_recorder_begin(&op->lane->world->recorder, op->limit.record,
+                       op->lane->number);
     op->request = make_request(op);
     if (is_tabled(op))
         share_table(op);
@@ -352,13 +398,6 @@ void rdl_op_unfence(rdl_op *op)
     op->unfenced = true;
 }
 
-static void count(rdl_world *world, rdl_status st)
-{
-    if (st == RDL_OK)
-        atomic_fetch_add_explicit(&world->n_collectives, 1,
-                                  memory_order_relaxed);
-}
-
 rdl_status rdl_op_run(rdl_op *op)
 {
     rdl_lane *lane = op->lane;
@@ -367,6 +406,7 @@ rdl_status rdl_op_run(rdl_op *op)
     if (!rdl_turns_is(&lane->turns, op->ticket)) {
         st = rdl_lane_await_turn(lane, op->ticket, &op->limit);
         if (st != RDL_OK) {
+            rdl_op_note_end(op, st);
             rdl_lane_reported(lane);
             return st;
         }
@@ -377,7 +417,7 @@ rdl_status rdl_op_run(rdl_op *op)
             break;
     }
     end_run(op);
-    count(lane->world, st);
+    rdl_op_note_end(op, st);
     if (st != RDL_OK) /* to the caller, by whom this was called */
         rdl_lane_reported(lane);
     rdl_lane_pass_turn(lane, op->ticket);
@@ -391,7 +431,7 @@ static void end_op(rdl_crowd *c, int i, rdl_status st)
     rdl_op *op = &c->ops[i];
 
     end_run(op);
-    count(c->world, st);
+    rdl_op_note_end(op, st);
     c->statuses[i] = st;
     c->sentences[i] = st == RDL_OK ? NULL
                                    : rdl_copy_text(rdl_error_detail(),

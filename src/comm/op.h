@@ -28,6 +28,8 @@ typedef struct rdl_arguments {
     int root;
     size_t input_bytes; /* of the buffers of this rank, once they are checked */
     size_t output_bytes;
+    uint32_t site; /* a text of the slice: where the program makes the call */
+    bool blocks;   /* its own thread is in it until it has ended */
 } rdl_arguments;
 
 typedef struct rdl_op {
@@ -37,7 +39,7 @@ typedef struct rdl_op {
     rdl_pins pins; /* buffers in this rank's heap stay until the end */
     rdl_limit limit;
     const char *caller;
-    const char *stream; /* its name, for the trace */
+    const char *stream; /* its name */
     bool unfenced;
     bool begun;   /* counted, traced, its first run under way */
     bool running; /* run holds a lease */
@@ -55,6 +57,12 @@ typedef struct rdl_op {
 rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
                        const rdl_arguments *arguments, int64_t timeout_ms,
                        const char *caller);
+
+/* It will run on that stream. */
+void rdl_op_on_stream(rdl_op *op, const rdl_stream *stream);
+
+/* It has ended, with status: the account and the recorder hear of it. */
+void rdl_op_note_end(rdl_op *op, rdl_status status);
 
 /* Gives back what the op holds, finished or not; not the ticket. */
 void rdl_op_fini(rdl_op *op);

@@ -25,6 +25,7 @@ static rdl_description describe(const rdl_lane *lane, const rdl_request *request
         .operation = (uint8_t)request->name,
         .dtype = (uint8_t)request->dtype,
         .reduction = (uint8_t)request->reduction,
+        .site = request->site,
         .detail = request->detail,
         .factor = request->factor,
     };

@@ -14,6 +14,7 @@ typedef struct rdl_request {
     rdl_shape shape;
     rdl_operation name; /* as the caller knows it; the shape may be another's */
     uint64_t detail;    /* hash of counts that all must share; 0: none */
+    uint32_t site;      /* a text of this rank's slice; 0: not known */
     size_t count;
     rdl_dtype dtype;
     rdl_reduction reduction;

@@ -44,6 +44,7 @@ rdl_status rdl_stream_create(rdl_world *world, const char *name,
         return rdl_fail(RDL_NO_MEMORY, "no memory for a stream");
     stream->world = world;
     stream->name = rdl_copy_text(name, strlen(name));
+    stream->text = rdl_texts_put(&world->texts, name);
     st = stream->name ? rdl_queue_create(&stream->queue)
                       : rdl_fail(RDL_NO_MEMORY, "no memory for a name");
     if (st != RDL_OK) {

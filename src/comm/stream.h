@@ -12,6 +12,7 @@ struct rdl_stream {
     rdl_world *world; /* NULL: it was closed, and the queue with it */
     rdl_queue *queue;
     char *name;
+    uint32_t text;    /* the name, in the slice */
     rdl_stream *next; /* of the world; under its lock */
 };
 

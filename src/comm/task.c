@@ -304,6 +304,7 @@ static void pass_over(rdl_task *task, rdl_status status)
             op->lane->comm->size > 1 ? rdl_lane_fail(op->lane, status) : status;
         c->sentences[i] =
             rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
+        rdl_op_note_end(op, c->statuses[i]);
         rdl_lane_give_up_turn(op->lane, op->ticket);
     }
 }

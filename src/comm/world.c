@@ -206,15 +206,20 @@ static rdl_status take_slice(rdl_world *world, rdl_store *store,
     rdl_status st;
 
     RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
-                           world->host->staging_bytes, world->host->groups));
+                           world->host->staging_bytes, world->host->groups,
+                           world->host->records));
     world->slice = world->shelf.slice;
     fill_slice(world);
+    rdl_recorder_init(&world->recorder, world->slice, world->shelf.records);
+    rdl_texts_init(&world->texts, &world->shelf);
     set_state(world, RDL_SLICE_JOINED);
     st = wait_for_all(world, store, place, deadline);
     if (st == RDL_OK)
         st = choose_patience(world);
-    if (st != RDL_OK)
+    if (st != RDL_OK) {
+        rdl_texts_fini(&world->texts);
         rdl_shelf_fini(&world->shelf);
+    }
     return st;
 }
 
@@ -276,6 +281,7 @@ static void leave(rdl_world *world)
     /* Who gave up leaves its reason to those who wait for it later. */
     if (!has_given_up(world))
         set_state(world, RDL_SLICE_LEFT);
+    rdl_texts_fini(&world->texts);
     rdl_shelf_fini(&world->shelf);
     rdl_heap_fini(&world->heap);
     rdl_host_unmap(world->host, world->mapping);
@@ -362,6 +368,7 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
 static rdl_status close_in_child(rdl_world *world)
 {
     if (world->mapping != NULL) {
+        rdl_texts_fini(&world->texts);
         rdl_shelf_fini(&world->shelf);
         rdl_host_forget(world->host, world->mapping);
     }

@@ -5,10 +5,12 @@
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "base/recorder.h"
 #include "base/slice.h"
 #include "comm/host.h"
 #include "comm/lane.h"
 #include "comm/task.h"
+#include "comm/texts.h"
 
 #include <pthread.h>
 #include <raddle/group.h>
@@ -37,6 +39,8 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
+    rdl_recorder recorder;  /* of nothing in a world of one */
+    rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */
 
     pthread_mutex_t lock; /* protects what follows; taken after a lane's `failing` */

@@ -79,14 +79,20 @@ RDL_TEST(wrong_limits_of_a_host_are_refused)
                                               { .staging_bytes =
                                                     RDL_STAGING_MOST + 1 },
                                               { .groups = -1 },
-                                              { .groups = 4097 } };
+                                              { .groups = 4097 },
+                                              { .records = -64 },
+                                              { .records = 32 },
+                                              { .records = 96 },
+                                              { .records = 131072 } };
     rdl_test_left before = rdl_test_left_now();
     rdl_host *host = NULL;
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK_STATUS(rdl_host_create(&wrong[i], &host), RDL_INVALID);
-        CHECK_HAS(rdl_error_detail(),
-                  i < 3 ? "is outside 4096..67108864" : "is outside 1..4096");
+        CHECK_HAS(rdl_error_detail(), i < 3 ? "is outside 4096..67108864"
+                                      : i < 5
+                                          ? "is outside 1..4096"
+                                          : "is no power of two in 64..65536");
         CHECK(host == NULL);
     }
     CHECK_STATUS(rdl_host_create(NULL, NULL), RDL_INVALID);
