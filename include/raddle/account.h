@@ -30,6 +30,8 @@ typedef struct rdl_account {
     uint64_t heap_bytes; /* reserved for rdl_mem_alloc of this rank, what was freed
                             under a pending operation included */
     uint64_t heap_bytes_peak; /* the most of these there ever were */
+    uint64_t collectives_mapped; /* operations that read their members' memory where
+                                    it lies, in one copy (raddle/memory.h) */
 } rdl_account;
 
 RDL_CALL rdl_status rdl_account_read(rdl_world *world, rdl_account *out);

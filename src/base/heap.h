@@ -83,6 +83,20 @@ static inline bool rdl_heap_has(rdl_heap *heap, const void *memory)
            bytes;
 }
 
+/* The shared range, if this process has mapped it; 0 bytes if the heap is private. */
+static inline size_t rdl_heap_shared(rdl_heap *heap)
+{
+    return heap->own ? 0
+                     : atomic_load_explicit(&heap->bytes, memory_order_relaxed);
+}
+
+/* The place in the heap of memory that it has. */
+static inline uint64_t rdl_heap_place(rdl_heap *heap, const void *memory)
+{
+    return (uintptr_t)memory -
+           atomic_load_explicit(&heap->begin, memory_order_relaxed);
+}
+
 /* The input and output of one operation, where they lie in the heap; else NULL. */
 typedef struct rdl_pins {
     const void *memory[2];

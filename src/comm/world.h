@@ -65,6 +65,7 @@ struct rdl_world {
 
     _Atomic uint32_t n_streams; /* each with a thread */
     _Atomic uint64_t n_collectives;
+    _Atomic uint64_t n_mapped;
     _Atomic(rdl_lane *) chunks[RDL_LANE_CHUNKS];
 };
 

@@ -339,6 +339,173 @@ RDL_TEST(a_buffer_that_runs_over_the_end_of_its_memory_is_refused)
     both(2, run_over_the_end, NULL);
 }
 
+/* --- one copy -------------------------------------------------------------- */
+
+#define MOST 4 /* ranks */
+#define LONGEST ((size_t)70001)
+
+/* A call of each kind, with its buffers; n elements a block. */
+typedef rdl_status (*kind)(rdl_world *world, float *input, float *output,
+                           size_t n);
+
+static rdl_status sum_all(rdl_world *w, float *input, float *output, size_t n)
+{
+    return rdl_all_reduce(w, RDL_WORLD, input, output, n, RDL_FLOAT32, RDL_SUM,
+                          NULL);
+}
+
+static rdl_status gather_all(rdl_world *w, float *input, float *output, size_t n)
+{
+    return rdl_all_gather(w, RDL_WORLD, input, output, n, RDL_FLOAT32, NULL);
+}
+
+static rdl_status scatter_sums(rdl_world *w, float *input, float *output,
+                               size_t n)
+{
+    return rdl_reduce_scatter(w, RDL_WORLD, input, output, n, RDL_FLOAT32,
+                              RDL_AVG, NULL);
+}
+
+static rdl_status exchange_all(rdl_world *w, float *input, float *output,
+                               size_t n)
+{
+    return rdl_all_to_all(w, RDL_WORLD, input, output, n, RDL_FLOAT32, NULL);
+}
+
+static rdl_status tell_all(rdl_world *w, float *input, float *output, size_t n)
+{
+    float *buffer = rdl_world_rank(w) == 1 ? input : output;
+
+    return rdl_broadcast(w, RDL_WORLD, buffer, n, RDL_FLOAT32, 1, NULL);
+}
+
+static rdl_status sum_in_place(rdl_world *w, float *input, float *output,
+                               size_t n)
+{
+    memcpy(output, input, n * sizeof *input);
+    return sum_all(w, output, output, n);
+}
+
+static rdl_status gather_in_place(rdl_world *w, float *input, float *output,
+                                  size_t n)
+{
+    float *mine = output + (size_t)rdl_world_rank(w) * n;
+
+    memcpy(mine, input, n * sizeof *input);
+    return gather_all(w, mine, output, n);
+}
+
+static rdl_status scatter_in_place(rdl_world *w, float *input, float *output,
+                                   size_t n)
+{
+    size_t size = (size_t)rdl_world_size(w);
+    float *mine = output + (size_t)rdl_world_rank(w) * n;
+
+    memcpy(output, input, size * n * sizeof *input);
+    return scatter_sums(w, output, mine, n);
+}
+
+static rdl_status gather_uneven(rdl_world *w, float *input, float *output,
+                                size_t n)
+{
+    size_t counts[MOST] = { n, 0, n / 2, n - 1 };
+
+    return rdl_all_gather_v(w, RDL_WORLD, input, output, counts, RDL_FLOAT32,
+                            NULL);
+}
+
+static rdl_status exchange_uneven(rdl_world *w, float *input, float *output,
+                                  size_t n)
+{
+    size_t sent[MOST], expected[MOST];
+    int me = rdl_world_rank(w);
+
+    for (int i = 0; i < MOST; i++) {
+        sent[i] = n * (size_t)(me + 2 * i) / 9;
+        expected[i] = n * (size_t)(i + 2 * me) / 9;
+    }
+    return rdl_all_to_all_v(w, RDL_WORLD, input, sent, output, expected,
+                            RDL_FLOAT32, NULL);
+}
+
+static const kind kinds[] = { sum_all,        gather_all,       scatter_sums,
+                              exchange_all,   tell_all,         sum_in_place,
+                              gather_in_place, scatter_in_place, gather_uneven,
+                              exchange_uneven };
+
+#define KINDS ((int)(sizeof kinds / sizeof *kinds))
+
+static void fill(float *values, int rank, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = (float)((i * 37 + (size_t)rank * 101) % 1009) / 3;
+}
+
+/* From the heap on all, or on all but one; the same bits as from elsewhere. */
+static void compare_one(rdl_world *world, kind call, size_t n, int without,
+                        bool maps)
+{
+    size_t most = (size_t)rdl_world_size(world) * n;
+    int me = rdl_world_rank(world);
+    float *input = calloc(most + 1, sizeof *input);
+    float *expected = calloc(most + 1, sizeof *expected);
+    uint64_t mapped = account_of(world).collectives_mapped;
+    void *in = NULL, *out = NULL;
+
+    fill(input, me, most);
+    CHECK_OK(rdl_mem_alloc(world, (most + 1) * sizeof *input, &in));
+    CHECK_OK(rdl_mem_alloc(world, (most + 1) * sizeof *input, &out));
+    fill((float *)in + 1, me, most); /* of any alignment */
+    CHECK_OK(call(world, input, expected, n));
+    CHECK_INT(account_of(world).collectives_mapped, mapped);
+    if (me == without)
+        CHECK_OK(call(world, input, out, n));
+    else
+        CHECK_OK(call(world, (float *)in + 1, out, n));
+    CHECK_INT(memcmp(out, expected, most * sizeof *input), 0);
+    CHECK_INT(account_of(world).collectives_mapped, mapped + maps);
+    CHECK_OK(rdl_mem_free(world, in));
+    CHECK_OK(rdl_mem_free(world, out));
+    free(input);
+    free(expected);
+}
+
+/* Whether one whose input is elsewhere keeps all from reading in place. */
+static bool minds(kind call, int without)
+{
+    if (call == sum_in_place || call == gather_in_place ||
+        call == scatter_in_place)
+        return false; /* its copy is in the heap */
+    if (call == tell_all)
+        return without == 1;
+    return call != gather_uneven || without != 1; /* it has nothing */
+}
+
+static void compare_all(rdl_world *world, void *arg)
+{
+    static const size_t counts[] = { 1000, 17001, LONGEST };
+    bool sums;
+
+    (void)arg;
+    for (int k = 0; k < KINDS; k++)
+        for (int c = 0; c < 3; c++)
+            for (int without = -1; without < 2; without++) {
+                sums = kinds[k] == sum_all || kinds[k] == sum_in_place;
+                compare_one(world, kinds[k], counts[c], without,
+                            (without < 0 || !minds(kinds[k], without)) &&
+                                (!sums || counts[c] > 4096));
+            }
+}
+
+RDL_TEST(calls_with_memory_of_the_heap_read_it_where_it_lies)
+{
+    rdl_test_job job = { .size = MOST, .staging_bytes = 65536 };
+
+    rdl_test_worlds(&job, compare_all, NULL);
+    job.processes = true;
+    rdl_test_worlds(&job, compare_all, NULL);
+}
+
 /* --- peers that stop or leave ---------------------------------------------- */
 
 static void free_while_the_other_is_stopped(rdl_world *world, void *arg)
