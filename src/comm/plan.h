@@ -73,8 +73,8 @@ typedef enum rdl_step_kind {
     RDL_STEP_STAGE,   /* input range -> window */
     RDL_STEP_PUBLISH, /* the window is written */
     RDL_STEP_AWAIT,   /* every member has published */
-    RDL_STEP_TAKE,    /* peer's window -> output range, if they are not the same */
-    RDL_STEP_REDUCE,  /* all members' windows -> output range, or own window */
+    RDL_STEP_TAKE, /* peer's window -> output range, if they are not the same */
+    RDL_STEP_REDUCE, /* all members' windows -> output range, or own window */
 } rdl_step_kind;
 
 typedef struct rdl_step {

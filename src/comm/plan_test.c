@@ -169,8 +169,8 @@ RDL_TEST(plans_of_large_calls_do_what_they_say)
                 replay(shape, windows[1 + (b + (size_t)size) % (N_WINDOWS - 1)],
                        b % 2, b + 2);
                 replay(shape, 32768, b % 2 == 0, b % 3);
-                for (uint64_t seed = 0;
-                     seed < 6 && rdl_plan_may_map(&shape); seed++)
+                for (uint64_t seed = 0; seed < 6 && rdl_plan_may_map(&shape);
+                     seed++)
                     replay(shape, RDL_PLAN_MAPPED, seed % 2, seed);
             }
 }

@@ -109,8 +109,7 @@ static rdl_plan first_plan(rdl_run *run)
     if (rdl_plan_fits_line(&shape))
         return rdl_plan_make(&shape, run->window);
     mine = make_offer(run);
-    if (can_map(run, &mine, shape.me) &&
-        rdl_plan_gives(&shape, shape.me))
+    if (can_map(run, &mine, shape.me) && rdl_plan_gives(&shape, shape.me))
         return rdl_plan_make(&shape, RDL_PLAN_MAPPED);
     if (run->window == 0)
         shape.operation = RDL_OP_BARRIER; /* it only says so */

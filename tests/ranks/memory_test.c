@@ -428,8 +428,8 @@ static rdl_status exchange_uneven(rdl_world *w, float *input, float *output,
                             RDL_FLOAT32, NULL);
 }
 
-static const kind kinds[] = { sum_all,        gather_all,       scatter_sums,
-                              exchange_all,   tell_all,         sum_in_place,
+static const kind kinds[] = { sum_all,         gather_all,       scatter_sums,
+                              exchange_all,    tell_all,         sum_in_place,
                               gather_in_place, scatter_in_place, gather_uneven,
                               exchange_uneven };
 
@@ -511,31 +511,32 @@ RDL_TEST(calls_with_memory_of_the_heap_read_it_where_it_lies)
 static void free_while_the_other_is_stopped(rdl_world *world, void *arg)
 {
     atomic_int *pid = arg; /* shared */
-    float *mine = alloc_floats(world, 1), *sum = calloc(1, BYTES);
+    float *mine = alloc_floats(world, 1), *all = calloc(2, BYTES);
     rdl_call brief = { .timeout_ms = 300 };
 
     if (rdl_world_rank(world) == 1) {
         CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
         atomic_store(pid, getpid());
         raise(SIGSTOP);
-        CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, mine, sum, COUNT,
-                                    RDL_FLOAT32, RDL_SUM, NULL),
+        CHECK_STATUS(rdl_all_gather(world, RDL_WORLD, mine, all, COUNT,
+                                    RDL_FLOAT32, NULL),
                      RDL_TIMEOUT);
     } else {
         CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
         while (atomic_load(pid) == 0)
             usleep(1000);
         usleep(20000);
-        CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, mine, sum, COUNT,
-                                    RDL_FLOAT32, RDL_SUM, &brief),
+        CHECK_STATUS(rdl_all_gather(world, RDL_WORLD, mine, all, COUNT,
+                                    RDL_FLOAT32, &brief),
                      RDL_TIMEOUT);
         CHECK_OK(rdl_mem_free(world, mine));
         CHECK_INT(account_of(world).heap_bytes, 0);
         check_all(alloc_floats(world, 777), 777);
         CHECK_INT(kill(atomic_load(pid), SIGCONT), 0);
     }
-    check_all(sum, 0);
-    free(sum);
+    check_all(all, 0);
+    check_all(all + COUNT, 0);
+    free(all);
 }
 
 RDL_TEST(memory_is_free_at_once_when_a_call_gave_up_on_a_stopped_rank)
