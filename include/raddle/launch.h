@@ -24,6 +24,9 @@ extern "C" {
 
 typedef struct rdl_job rdl_job;
 
+#define RDL_FAILURE_TEXT 1024
+#define RDL_ANY_RANK (-1)
+
 typedef enum rdl_member_state {
     RDL_MEMBER_ABSENT, /* has not said hello */
     RDL_MEMBER_JOINED, /* a process of this rank has the arena */
@@ -39,6 +42,13 @@ typedef struct rdl_member {
     int64_t pid; /* of the process that joined; 0 if none did. It need not
                            be the launcher's child: a shell may stand between */
 } rdl_member;
+
+/* What one of a rank's groups failed with; of several what tells most. */
+typedef struct rdl_failure {
+    rdl_status status;               /* RDL_OK: none has */
+    char sentence[RDL_FAILURE_TEXT]; /* as the rank's calls gave it; "" if it had
+                                        no room for it */
+} rdl_failure;
 
 /* size: 1..RDL_MAX_RANKS. All descriptors are close-on-exec.
  * RDL_INVALID, RDL_NO_MEMORY, RDL_SYSTEM (with the limit on descriptors, if that
@@ -69,6 +79,13 @@ RDL_API void rdl_job_rank_ended(rdl_job *job, int rank, const char *text);
 /* The newest process of rank. RDL_INVALID if there is no such rank. */
 RDL_CALL rdl_status rdl_job_member(const rdl_job *job, int rank,
                                    rdl_member *out);
+
+/* Reads what rank's groups failed with, or why it gave up; with RDL_ANY_RANK, of
+ * all ranks what tells most. It needs nothing of the rank, which may be stopped or
+ * dead. Bytes of the sentence are the rank's own and may be anything. RDL_INVALID
+ * if there is no such rank. */
+RDL_CALL rdl_status rdl_job_failure(const rdl_job *job, int rank,
+                                    rdl_failure *out);
 
 #ifdef __cplusplus
 }

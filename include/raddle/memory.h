@@ -1,6 +1,7 @@
 /* Memory for buffers of collectives, out of this rank's heap: a range that the
  * ranks of a job share, of which nothing is reserved until it is asked for. Any
- * call takes memory from anywhere; this may be freed at any time.
+ * call takes memory from anywhere; this may be freed at any time, and a large call
+ * whose members all give it is not staged, but read where it lies.
  *
  * Threads: any.
  * Ownership: the program frees what it was given; what is left when the world

@@ -36,6 +36,8 @@ uint64_t rdl_layout_hash(void)
         offsetof(rdl_slot, key),
         offsetof(rdl_slot, list_text),
         offsetof(rdl_slot, name),
+        offsetof(rdl_slot, counts_text),
+        offsetof(rdl_slot, vote_text),
         offsetof(rdl_slice, sleepers),
         offsetof(rdl_slice, bell),
         offsetof(rdl_slice, recorded),
@@ -219,6 +221,29 @@ rdl_status rdl_arena_reserve_state(const rdl_arena *arena, int rank)
     size_t at = RDL_HEADER_BYTES + (size_t)rank * RDL_SLICE_BYTES;
 
     return rdl_os_reserve(arena->fd, at, RDL_PAGE);
+}
+
+static bool write_all(int fd, const void *data, size_t bytes, size_t at)
+{
+    return pwrite(fd, data, bytes, (off_t)at) == (ssize_t)bytes;
+}
+
+void rdl_arena_write_failure(int fd, int rank, rdl_status status,
+                             const char *reason)
+{
+    size_t at = RDL_HEADER_BYTES + (size_t)rank * RDL_SLICE_BYTES;
+    uint32_t failure = (uint32_t)status, state = RDL_SLICE_FAILED;
+    int seals = fcntl(fd, F_GET_SEALS);
+    char text[RDL_REASON] = { 0 };
+
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        return;
+    snprintf(text, sizeof text, "%s", reason);
+    /* The state last; whoever reads it finds the rest. */
+    if (write_all(fd, text, sizeof text, at + offsetof(rdl_slice, reason)) &&
+        write_all(fd, &failure, sizeof failure,
+                  at + offsetof(rdl_slice, failure)))
+        write_all(fd, &state, sizeof state, at + offsetof(rdl_slice, state));
 }
 
 static void ring_all(rdl_arena *arena)

@@ -36,8 +36,13 @@ static inline rdl_slice *rdl_arena_slice(const rdl_arena *arena, int rank)
                                  (size_t)rank * RDL_SLICE_BYTES);
 }
 
-/* The page of rank's slice on which it says how it fares. */
+/* The page of rank's slice on which it says how it fares; before it is let in. */
 rdl_status rdl_arena_reserve_state(const rdl_arena *arena, int rank);
+
+/* The word of a rank that cannot map the arena: it gives up, with its reason, through
+ * the file alone. What is no sealed memory file is left as it is. */
+void rdl_arena_write_failure(int fd, int rank, rdl_status status,
+                             const char *reason);
 
 /* Writes down why the start failed, once; the first cause stays. */
 void rdl_arena_fail_start(rdl_arena *arena, rdl_status status,

@@ -293,6 +293,12 @@ static rdl_status find_held(rdl_heap *heap, const void *memory, rdl_block **out)
     return RDL_OK;
 }
 
+#ifdef RDL_MUTANT_PIN /* tests must catch this build */
+#define PINS_HOLD false
+#else
+#define PINS_HOLD true
+#endif
+
 rdl_status rdl_heap_give(rdl_heap *heap, void *memory)
 {
     rdl_block *block = NULL, copy = { 0 };
@@ -301,7 +307,8 @@ rdl_status rdl_heap_give(rdl_heap *heap, void *memory)
     pthread_mutex_lock(&heap->lock);
     st = find_held(heap, memory, &block);
     if (st == RDL_OK) {
-        block->state = block->pins > 0 ? RDL_BLOCK_FREED : RDL_BLOCK_GOING;
+        block->state =
+            block->pins > 0 && PINS_HOLD ? RDL_BLOCK_FREED : RDL_BLOCK_GOING;
         copy = *block;
     }
     pthread_mutex_unlock(&heap->lock);

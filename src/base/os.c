@@ -6,6 +6,7 @@
 #include "base/layout.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/text_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,8 @@ static int make_sealed(size_t bytes)
     fd = memfd_create("raddle", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -1;
-    if (ftruncate(fd, (off_t)bytes) == 0 &&
+    /* Its descriptor is all that opens it; a path of /proc to one shall not. */
+    if (fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         return fd;
     error = errno;
@@ -223,6 +225,33 @@ rdl_liveness rdl_process_liveness(const rdl_process *self,
         return errno == ENOENT || errno == ESRCH ? RDL_DEAD : RDL_UNKNOWN;
     return started == other->started && state != 'Z' && state != 'X' ? RDL_ALIVE
                                                                      : RDL_DEAD;
+}
+
+static bool is_dumping(uint32_t pid)
+{
+    char text[4096];
+    const char *at;
+
+    if (rdl_read_text(text, sizeof text, "", "/proc/%" PRIu32 "/status", pid) !=
+        RDL_OK)
+        return false;
+    at = strstr(text, "\nCoreDumping:"); /* since Linux 4.15 */
+    return at != NULL && at[strcspn(at, "01")] == '1';
+}
+
+rdl_condition rdl_process_condition(const rdl_process *self,
+                                    const rdl_process *other)
+{
+    uint64_t started;
+    char state;
+
+    if (self->pid_namespace == 0 ||
+        self->pid_namespace != other->pid_namespace || other->pid == self->pid ||
+        !read_stat(other->pid, &state, &started) || started != other->started)
+        return RDL_GOES_ON;
+    if (state == 'T' || state == 't')
+        return RDL_STOPPED;
+    return is_dumping(other->pid) ? RDL_DUMPING : RDL_GOES_ON;
 }
 
 /* --- waiting --------------------------------------------------------------- */

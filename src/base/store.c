@@ -41,8 +41,8 @@ static rdl_status ask(int socket, const rdl_place *place, rdl_deadline deadline,
 
     RDL_TRY(rdl_process_self(&self));
     hello = make_hello(place, &self);
-    RDL_TRY(rdl_message_check_user(socket));
     RDL_TRY(rdl_message_send(socket, &hello, sizeof hello, -1));
+    RDL_TRY(rdl_message_await_answer(socket, &self, deadline));
     RDL_TRY(rdl_message_receive(socket, &answer, sizeof answer, &fd, deadline));
     if (rdl_answer_check(&answer) != RDL_OK || answer.status != RDL_OK ||
         fd < 0) {
@@ -77,6 +77,7 @@ static rdl_status ask_launcher(const rdl_place *place, rdl_deadline deadline,
                         "RADDLE_FD=%d is not the launcher's socket; was it "
                         "closed before the program started?",
                         place->fd);
+    RDL_TRY(rdl_message_check_user(place->fd));
     st = ask(place->fd, place, deadline, fd);
     return st == RDL_PEER
                ? rdl_fail(RDL_PEER, "the launcher is gone (RADDLE_FD=%d)",
@@ -163,6 +164,24 @@ static rdl_status try_to_keep(rdl_store *store, const rdl_place *place, int *out
     return st;
 }
 
+#define CURE                                                                   \
+    "give the job a name that others cannot guess (RADDLE_JOB, or the option " \
+    "job)"
+
+/* Whoever guesses the name can be there first, and could hand us an arena of its
+ * own. */
+static rdl_status check_holder(int socket, const rdl_place *place)
+{
+    rdl_status st = rdl_message_check_user(socket);
+    char text[RDL_SENTENCE / 2];
+
+    if (st != RDL_INVALID)
+        return st;
+    snprintf(text, sizeof text, "%s", rdl_error_detail());
+    return rdl_fail(RDL_INVALID, "%s: it holds the name %s; " CURE, text,
+                    place->name);
+}
+
 /* RDL_AGAIN: nobody is there, or not yet, or no longer. */
 static rdl_status try_to_ask(const rdl_place *place, rdl_deadline deadline,
                              int *out)
@@ -178,7 +197,9 @@ static rdl_status try_to_ask(const rdl_place *place, rdl_deadline deadline,
             ? errno
             : 0;
     if (error == 0) {
-        st = ask(fd, place, deadline, out);
+        st = check_holder(fd, place);
+        if (st == RDL_OK)
+            st = ask(fd, place, deadline, out);
         if (st == RDL_PEER)
             st = RDL_AGAIN;
     } else if (error == ECONNREFUSED || error == EAGAIN || error == ENOENT ||
@@ -206,8 +227,9 @@ rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
             return st;
         if (rdl_deadline_passed(deadline))
             return rdl_fail(RDL_TIMEOUT,
-                            "rank %d of %d found nobody to answer "
-                            "at the rendezvous %s",
+                            "rank %d of %d found nobody to answer at the "
+                            "rendezvous %s, whose name somebody holds: it may "
+                            "be another user; " CURE,
                             place->rank, place->size, place->name);
         rdl_sleep(MS / 2);
     }
@@ -233,9 +255,12 @@ static void answer_one(rdl_store *store, int socket)
     if (st == RDL_OK)
         st = rdl_roster_answer(&store->roster, &hello, socket);
     else if (st != RDL_TIMEOUT)
-        st = rdl_roster_refuse(socket, st);
+        st = rdl_roster_refuse(socket, NULL, st);
     (void)st; /* who does not take our answer is not there any more */
 }
+
+/* Between two looks at how far the job is, as strangers may come without end. */
+#define MOST_AT_ONCE 64
 
 static int take_connection(const rdl_store *store)
 {
@@ -243,10 +268,17 @@ static int take_connection(const rdl_store *store)
                           : accept4(store->listener, NULL, NULL, SOCK_CLOEXEC);
 }
 
+/* Why there was none: nobody is there, or our own limits. */
+static rdl_status check_no_connection(void)
+{
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return RDL_OK;
+    return rdl_fail_errno(errno, "cannot take the connection of a rank");
+}
+
 rdl_status rdl_store_serve(rdl_store *store, rdl_time most)
 {
     struct pollfd p = { .fd = store->listener, .events = POLLIN };
-    int socket;
 
     if (store->listener < 0) {
         rdl_sleep(most);
@@ -254,13 +286,15 @@ rdl_status rdl_store_serve(rdl_store *store, rdl_time most)
     }
     if (poll(&p, 1, (int)((most + MS - 1) / MS)) <= 0)
         return RDL_OK;
-    while ((socket = take_connection(store)) >= 0) {
+    for (int i = 0; i < MOST_AT_ONCE; i++) {
+        int socket = take_connection(store);
+
+        if (socket < 0)
+            return check_no_connection();
         answer_one(store, socket);
         close(socket);
     }
-    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
-        return RDL_OK;
-    return rdl_fail_errno(errno, "cannot take the connection of a rank");
+    return RDL_OK;
 }
 
 rdl_status rdl_store_check(const rdl_store *store)
