@@ -74,6 +74,15 @@ unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
     return (unsigned char *)lane->peers[peer].slice + offset;
 }
 
+const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
+                                        uint64_t offset)
+{
+    const rdl_arena *arena = &lane->world->mapping->arena;
+
+    return arena->heaps + (size_t)lane->peers[peer].rank * arena->heap_bytes +
+           offset;
+}
+
 void rdl_lane_show_counts(rdl_lane *lane, const size_t *counts)
 {
     rdl_shelf *shelf = &lane->world->shelf;

@@ -326,13 +326,16 @@ static uint32_t make_id(const rdl_world *world)
 
 static void leave(rdl_world *world)
 {
-    if (world->mapping == NULL)
+    if (world->mapping == NULL) {
+        rdl_heap_fini(&world->heap);
         return;
+    }
     /* Who gave up leaves its reason to those who wait for it later. */
     if (!has_given_up(world))
         set_state(world, RDL_SLICE_LEFT);
     rdl_texts_fini(&world->texts);
     rdl_shelf_fini(&world->shelf);
+    rdl_heap_fini(&world->heap);
     rdl_host_unmap(world->host, world->mapping);
 }
 
@@ -361,6 +364,10 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
         st = world->size > 1 ? join(world, place) : be_alone(world);
     if (st != RDL_OK)
         rdl_registry_fini(world);
+    else
+        rdl_heap_init(&world->heap,
+                      world->mapping ? &world->mapping->arena : NULL,
+                      world->rank);
     return st;
 }
 
@@ -418,6 +425,7 @@ static rdl_status close_in_child(rdl_world *world)
         rdl_shelf_fini(&world->shelf);
         rdl_host_forget(world->host, world->mapping);
     }
+    rdl_heap_forget(&world->heap);
     rdl_registry_fini(world);
     rdl_tasks_fini(&world->tasks);
     if (--world->host->users == 0)
