@@ -70,10 +70,10 @@ static void read_slot(rdl_slice *slice, rdl_slot *slot, rdl_failure *out)
 
 static void read_reason(const rdl_slice *slice, rdl_failure *out)
 {
-    out->status =
-        slice->failure <= RDL_BUG ? (rdl_status)slice->failure : RDL_BUG;
-    snprintf(out->sentence, sizeof out->sentence, "%.*s",
-             (int)sizeof slice->reason, slice->reason);
+    char reason[RDL_REASON];
+
+    out->status = rdl_slice_read_failure(slice, reason);
+    snprintf(out->sentence, sizeof out->sentence, "%s", reason);
 }
 
 static void read_failure(rdl_slice *slice, rdl_failure *out)
