@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "children.h"
 #include "command.h"
+#include "screen.h"
 #include "state.h"
 
 #include <signal.h>
@@ -10,6 +11,9 @@
 
 /* For ranks to fail by themselves, having been told of the first failure. */
 #define FAILING_MS 2000
+/* When ranks that still run are shown: most of those that only echo the failure
+ * have ended by then, and none has been asked to. */
+#define SCREEN_MS 1000
 /* After that long nobody can be said to be reading what we write, if nothing
  * was taken for a while. */
 #define OUTPUT_MS 9000
@@ -82,11 +86,14 @@ void phases_order(keeper *k, int number, bool in_group)
     if (k->phase == RUNNING) {
         k->ended_by = number;
         k->trouble_at = clock_ms();
+        screen_show(k); /* if it was SIGQUIT, while they still run */
         end_ranks(k, ending_signals_for_ranks(k->ends->signals, number),
                   in_group);
     } else if (k->phase < KILLING && number == SIGINT) {
+        screen_show(k);
         kill_ranks(k);
     } else if (k->phase == FAILING) {
+        screen_show(k);
         end_ranks(k, SIGTERM, in_group && number == SIGTERM);
     } else if (k->phase > KILLING) {
         if (k->first.rank < 0 && k->own_code == 0)
@@ -145,6 +152,8 @@ static void say_verdict(keeper *k)
     if (k->verdict_said || k->launcher_gone)
         return;
     k->verdict_said = true;
+    keeper_say_log_trouble(k, true);
+    screen_show(k);
     if (k->cut_short > 0)
         snprintf(others, sizeof others,
                  "; %d other%s still running and %s ended", k->cut_short,
@@ -178,6 +187,16 @@ static void empty_pipes(keeper *k)
         k->own_code = STATUS_FAILED;
 }
 
+static void advance_failing(keeper *k)
+{
+    int64_t now = clock_ms();
+
+    if (now >= k->trouble_at + SCREEN_MS)
+        screen_show(k);
+    if (now >= k->deadline)
+        end_ranks(k, SIGTERM, false);
+}
+
 /* RUNNING or FAILING. */
 static void advance_running(keeper *k)
 {
@@ -187,8 +206,8 @@ static void advance_running(keeper *k)
         return;
     if (k->started == k->options->ranks && k->report < 0 && k->running == 0)
         kill_ranks(k); /* what the ranks have left behind */
-    else if (k->phase == FAILING && clock_ms() >= k->deadline)
-        end_ranks(k, SIGTERM, false);
+    else if (k->phase == FAILING)
+        advance_failing(k);
 }
 
 void phases_advance(keeper *k)
@@ -207,7 +226,10 @@ void phases_advance(keeper *k)
 
 int phases_wait_ms(const keeper *k)
 {
-    int64_t left = k->deadline - clock_ms();
+    int64_t next = k->phase == FAILING && !k->screen_shown
+                       ? k->trouble_at + SCREEN_MS
+                       : k->deadline;
+    int64_t left = next - clock_ms();
 
     if (k->phase == RUNNING)
         return -1;

@@ -35,6 +35,8 @@ uint64_t rdl_layout_hash(void)
         offsetof(rdl_slot, key),
         offsetof(rdl_slot, list_text),
         offsetof(rdl_slot, name),
+        offsetof(rdl_slot, counts_text),
+        offsetof(rdl_slot, vote_text),
         offsetof(rdl_slice, sleepers),
         offsetof(rdl_slice, bell),
         offsetof(rdl_slice, recorded),

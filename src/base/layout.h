@@ -54,8 +54,8 @@ typedef struct rdl_description {
     uint8_t operation;
     uint8_t dtype;
     uint8_t reduction;
-    uint8_t reserved;
-    double factor; /* as the reduction uses it; 0: none */
+    uint8_t receives; /* of a transfer: this is its receiving end */
+    double factor;    /* as the reduction uses it; 0: none */
     uint64_t site;
     uint64_t detail; /* hash of a list of counts that all must share; else 0 */
 } rdl_description;
@@ -72,7 +72,8 @@ typedef struct rdl_slot {
     _Atomic uint32_t cause_text; /* of the failure's sentence; 0: none */
     _Atomic uint64_t name;       /* hash of the name alone */
     uint64_t last_tag;           /* the owner's, also while the slot is free */
-    uint64_t reserved;
+    _Atomic uint32_t counts_text; /* of the present call's list of counts */
+    _Atomic uint32_t vote_text;   /* who is gone, of a group that shrinks */
 } rdl_slot;
 
 /* --- a record: one call, as the rank that made it saw it ------------------- */
@@ -104,7 +105,9 @@ typedef struct rdl_slice {
     uint32_t failure; /* status; this and reason are written before state */
     uint32_t pid;     /* this and what follows is written before JOINED */
     uint32_t records; /* places of its ring of records; 0: it keeps none */
-    uint64_t started; /* the process' start time, in clock ticks */
+    uint32_t check;   /* rdl_check, the same on all ranks */
+    uint32_t reserved;
+    uint64_t started;       /* the process' start time, in clock ticks */
     uint64_t pid_namespace; /* pids of another namespace mean nothing here */
     uint64_t ticks_then; /* the records' counter, and the clock, as this rank */
     int64_t time_then;   /* joined: base/ticks.h */

@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/layout.h"
 #include "base/memory.h"
+#include "base/text_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -195,6 +196,33 @@ rdl_liveness rdl_process_liveness(const rdl_process *self,
         return errno == ENOENT || errno == ESRCH ? RDL_DEAD : RDL_UNKNOWN;
     return started == other->started && state != 'Z' && state != 'X' ? RDL_ALIVE
                                                                      : RDL_DEAD;
+}
+
+static bool is_dumping(uint32_t pid)
+{
+    char text[4096];
+    const char *at;
+
+    if (rdl_read_text(text, sizeof text, "", "/proc/%" PRIu32 "/status", pid) !=
+        RDL_OK)
+        return false;
+    at = strstr(text, "\nCoreDumping:"); /* since Linux 4.15 */
+    return at != NULL && at[strcspn(at, "01")] == '1';
+}
+
+rdl_condition rdl_process_condition(const rdl_process *self,
+                                    const rdl_process *other)
+{
+    uint64_t started;
+    char state;
+
+    if (self->pid_namespace == 0 ||
+        self->pid_namespace != other->pid_namespace || other->pid == self->pid ||
+        !read_stat(other->pid, &state, &started) || started != other->started)
+        return RDL_GOES_ON;
+    if (state == 'T' || state == 't')
+        return RDL_STOPPED;
+    return is_dumping(other->pid) ? RDL_DUMPING : RDL_GOES_ON;
 }
 
 /* --- waiting --------------------------------------------------------------- */

@@ -58,6 +58,16 @@ typedef enum rdl_liveness {
 rdl_liveness rdl_process_liveness(const rdl_process *self,
                                   const rdl_process *other);
 
+typedef enum rdl_condition {
+    RDL_GOES_ON, /* or it cannot be told */
+    RDL_STOPPED, /* by a signal or a debugger */
+    RDL_DUMPING  /* it has crashed, and the kernel writes its core */
+} rdl_condition;
+
+/* What keeps that very process from going on. self: the asker. */
+rdl_condition rdl_process_condition(const rdl_process *self,
+                                    const rdl_process *other);
+
 /* --- waiting --------------------------------------------------------------- */
 
 /* Sleeps while *word == value, at most that long; may return early. */

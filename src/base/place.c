@@ -58,6 +58,39 @@ static rdl_status read_seconds(rdl_environment environment, const char *name,
     return RDL_OK;
 }
 
+static const char *const checks[] = {
+    [RDL_CHECK_ON] = "1",
+    [RDL_CHECK_STRICT] = "strict",
+    [RDL_CHECK_OFF] = "0",
+};
+
+#define N_CHECKS (sizeof checks / sizeof *checks)
+
+const char *rdl_check_name(rdl_check check)
+{
+    return check > RDL_CHECK_DEFAULT && (size_t)check < N_CHECKS ? checks[check]
+                                                                 : "?";
+}
+
+static rdl_status read_check(rdl_environment environment, rdl_check option,
+                             rdl_check *out)
+{
+    const char *text = environment("RADDLE_CHECK");
+
+    *out = option != RDL_CHECK_DEFAULT ? option : RDL_CHECK_ON;
+    if ((size_t)option >= N_CHECKS)
+        return rdl_fail(RDL_INVALID, "%d is no rdl_check", (int)option);
+    if (option != RDL_CHECK_DEFAULT || text == NULL || text[0] == 0)
+        return RDL_OK;
+    for (size_t i = RDL_CHECK_ON; i < N_CHECKS; i++)
+        if (strcmp(text, checks[i]) == 0) {
+            *out = (rdl_check)i;
+            return RDL_OK;
+        }
+    return rdl_fail(RDL_INVALID, "RADDLE_CHECK='%.64s' is none of 0, 1, strict",
+                    text);
+}
+
 static rdl_status check_numbers(const rdl_place *place, const char *rank_name,
                                 const char *size_name)
 {
@@ -192,6 +225,7 @@ rdl_status rdl_place_read(const rdl_world_options *options,
                          &place.start_timeout_ms));
     RDL_TRY(read_seconds(environment, "RADDLE_TIMEOUT", options->timeout_ms,
                          TIMEOUT_MS, &place.timeout_ms));
+    RDL_TRY(read_check(environment, options->check, &place.check));
     *out = place;
     return RDL_OK;
 }

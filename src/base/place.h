@@ -17,10 +17,14 @@ typedef struct rdl_place {
     char name[96]; /* the abstract socket's, without its leading 0 */
     int64_t start_timeout_ms;
     int64_t timeout_ms;
+    rdl_check check; /* never RDL_CHECK_DEFAULT */
 } rdl_place;
 
 /* How the environment is asked: getenv, or a test's own. */
 typedef const char *(*rdl_environment)(const char *name);
+
+/* As RADDLE_CHECK says it: "1", "strict", "0". Static. */
+const char *rdl_check_name(rdl_check check);
 
 /* options may be NULL. RDL_INVALID, RDL_UNSUPPORTED. */
 rdl_status rdl_place_read(const rdl_world_options *options,

@@ -39,6 +39,7 @@ RDL_TEST(an_empty_environment_is_a_world_of_one)
     CHECK_INT(place.fd, -1);
     CHECK_INT(place.start_timeout_ms, 60000);
     CHECK_INT(place.timeout_ms, 300000);
+    CHECK_INT(place.check, RDL_CHECK_ON);
 }
 
 RDL_TEST(raddle_run_comes_before_torchrun)
@@ -54,10 +55,11 @@ RDL_TEST(raddle_run_comes_before_torchrun)
 
 RDL_TEST(options_come_before_the_environment)
 {
-    static const char *const environment[] = { "RADDLE_FD=7", "RADDLE_RANK=x",
-                                               "RADDLE_TIMEOUT=2",
-                                               "RADDLE_START_TIMEOUT=0.25",
-                                               NULL };
+    static const char *const environment[] = {
+        "RADDLE_FD=7",         "RADDLE_RANK=x",
+        "RADDLE_TIMEOUT=2",    "RADDLE_START_TIMEOUT=0.25",
+        "RADDLE_CHECK=strict", NULL
+    };
     rdl_world_options options = { .rank = 1, .size = 2 };
     rdl_place place;
 
@@ -66,11 +68,33 @@ RDL_TEST(options_come_before_the_environment)
     CHECK_INT(place.fd, -1);
     CHECK_INT(place.timeout_ms, 2000); /* where the options say nothing */
     CHECK_INT(place.start_timeout_ms, 250);
+    CHECK_INT(place.check, RDL_CHECK_STRICT);
     options.timeout_ms = 5;
     options.start_timeout_ms = 6;
+    options.check = RDL_CHECK_OFF;
     CHECK_OK(read_place(&options, environment, &place));
     CHECK_INT(place.timeout_ms, 5);
     CHECK_INT(place.start_timeout_ms, 6);
+    CHECK_INT(place.check, RDL_CHECK_OFF);
+}
+
+RDL_TEST(each_check_is_read_by_its_name)
+{
+    static const char *const texts[] = { "RADDLE_CHECK=", "RADDLE_CHECK=1",
+                                         "RADDLE_CHECK=strict",
+                                         "RADDLE_CHECK=0" };
+    static const rdl_check checks[] = { RDL_CHECK_ON, RDL_CHECK_ON,
+                                        RDL_CHECK_STRICT, RDL_CHECK_OFF };
+
+    for (int i = 0; i < 4; i++) {
+        rdl_place place;
+
+        CHECK_OK(READ(&place, texts[i]));
+        CHECK_INT(place.check, checks[i]);
+    }
+    CHECK_TEXT(rdl_check_name(RDL_CHECK_STRICT), "strict");
+    CHECK_TEXT(rdl_check_name(RDL_CHECK_DEFAULT), "?");
+    CHECK_TEXT(rdl_check_name((rdl_check)4), "?");
 }
 
 /* An environment that is refused, and the sentence. */
@@ -137,6 +161,11 @@ static const wrong wrongs[] = {
     { { "RADDLE_TIMEOUT=nan" }, RDL_INVALID, "seconds above 0" },
     { { "RADDLE_TIMEOUT=inf" }, RDL_INVALID, "seconds above 0" },
     { { "RADDLE_START_TIMEOUT=1s" }, RDL_INVALID, "RADDLE_START_TIMEOUT='1s'" },
+    { { "RADDLE_CHECK=on" },
+      RDL_INVALID,
+      "RADDLE_CHECK='on' is none of 0, 1, strict" },
+    { { "RADDLE_CHECK=STRICT" }, RDL_INVALID, "RADDLE_CHECK='STRICT'" },
+    { { "RADDLE_CHECK=2" }, RDL_INVALID, "RADDLE_CHECK='2'" },
 };
 
 RDL_TEST(wrong_environments_are_refused_with_their_name_and_value)
@@ -212,6 +241,8 @@ RDL_TEST(wrong_options_are_refused)
         { { .size = RDL_MAX_RANKS + 1 }, "size 1025 is outside 1..1024" },
         { { .size = 2, .timeout_ms = -1 }, "a limit of -1 ms is negative" },
         { { .start_timeout_ms = -7 }, "a limit of -7 ms is negative" },
+        { { .check = (rdl_check)4 }, "4 is no rdl_check" },
+        { { .check = (rdl_check)-1 }, "-1 is no rdl_check" },
     };
 
     for (size_t i = 0; i < sizeof wrong_options / sizeof *wrong_options; i++) {

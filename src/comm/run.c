@@ -26,6 +26,7 @@ static rdl_description describe(const rdl_lane *lane, const rdl_request *request
         .dtype = (uint8_t)request->dtype,
         .reduction = (uint8_t)request->reduction,
         .site = request->site,
+        .receives = request->name == RDL_OP_SEND_RECV && lane->comm->me == 1,
         .detail = request->detail,
         .factor = request->factor,
     };
@@ -99,22 +100,45 @@ static void publish(rdl_run *run)
     rdl_lane_publish(run->lane, run->fingerprint, &run->description);
 }
 
-static rdl_status judge(rdl_run *run)
+static void read_counts(const void *arg, int member, rdl_counts *counts)
 {
-    rdl_lane *lane = run->lane;
+    rdl_lane_peer_counts(arg, member, counts);
+}
+
+rdl_status rdl_run_judge(rdl_lane *lane, const uint64_t *table)
+{
     rdl_description descriptions[RDL_MAX_RANKS];
     char group[RDL_LANE_TEXT];
+    rdl_published published = { .calls = descriptions,
+                                .ranks = lane->comm->ranks,
+                                .size = lane->comm->size,
+                                .group = group,
+                                .read_counts = read_counts,
+                                .arg = lane };
     rdl_status st;
 
     for (int i = 0; i < lane->comm->size; i++)
         descriptions[i] =
             *rdl_slot_description(lane->peers[i].slot, lane->sequence);
     rdl_lane_text(lane, group, sizeof group);
-    st = rdl_verdict(descriptions, lane->comm->ranks, lane->comm->size, group);
-    if (st == RDL_OK)
-        st = rdl_fail(RDL_BUG, "fingerprints differ and calls do not, on %s",
-                      group);
-    return rdl_lane_fail(lane, st);
+    st = table != NULL ? rdl_verdict_on_pairs(table, &published)
+                       : rdl_verdict(&published);
+    return st == RDL_OK ? RDL_OK : rdl_lane_fail(lane, st);
+}
+
+static rdl_status judge(rdl_run *run)
+{
+    rdl_status st = rdl_run_judge(run->lane, NULL);
+    char group[RDL_LANE_TEXT];
+
+    if (st != RDL_OK)
+        return st;
+    rdl_lane_text(run->lane, group, sizeof group);
+    return rdl_lane_fail(run->lane,
+                         rdl_fail(RDL_BUG,
+                                  "fingerprints differ and calls do not, on "
+                                  "%s",
+                                  group));
 }
 
 static bool all_made_this_call(const rdl_run *run)
@@ -177,10 +201,10 @@ static rdl_status await(rdl_run *run)
             return RDL_AGAIN;
     run->peer = 0;
     run->step++;
-    if (run->agreed)
-        return RDL_OK;
     if (!run->lane->world->uncompared && !all_made_this_call(run))
         return judge(run);
+    if (run->agreed)
+        return RDL_OK;
     RDL_TRY(rdl_lane_check_members(run->lane));
     run->agreed = true;
     if (!rdl_plan_fits_line(&run->request->shape))

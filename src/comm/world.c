@@ -179,14 +179,35 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
     }
 }
 
-static void fill_slice(rdl_world *world)
+static void fill_slice(rdl_world *world, rdl_check check)
 {
     rdl_slice *slice = own_slice(world);
 
     slice->pid = world->self.pid;
+    slice->check = (uint32_t)check;
     slice->cpus = rdl_cpus_allowed();
     slice->started = world->self.started;
     slice->pid_namespace = world->self.pid_namespace;
+}
+
+/* A rank that compares and one that does not would come to different ends. All
+ * see the same, so all say the same. */
+static rdl_status agree_on_check(rdl_world *world)
+{
+    const rdl_arena *arena = &world->mapping->arena;
+    rdl_check first = (rdl_check)rdl_arena_slice(arena, 0)->check;
+
+    for (int rank = 1; rank < world->size; rank++) {
+        rdl_check other = (rdl_check)rdl_arena_slice(arena, rank)->check;
+
+        if (other != first)
+            return rdl_fail(RDL_MISMATCH,
+                            "rank 0 checks calls by '%s' and rank %d by '%s': "
+                            "RADDLE_CHECK, or rdl_world_options.check, must be "
+                            "the same on all ranks",
+                            rdl_check_name(first), rank, rdl_check_name(other));
+    }
+    return RDL_OK;
 }
 
 /* Spinning pays only where each rank has a core. What counts are the cores that
@@ -217,11 +238,13 @@ static rdl_status take_slice(rdl_world *world, rdl_store *store,
                            world->host->staging_bytes, world->host->groups,
                            world->host->records));
     world->slice = world->shelf.slice;
-    fill_slice(world);
+    fill_slice(world, place->check);
     rdl_recorder_init(&world->recorder, world->slice, world->shelf.records);
     rdl_texts_init(&world->texts, &world->shelf);
     set_state(world, RDL_SLICE_JOINED);
     st = wait_for_all(world, store, place, deadline);
+    if (st == RDL_OK)
+        st = agree_on_check(world);
     if (st == RDL_OK)
         st = choose_patience(world);
     if (st != RDL_OK) {
@@ -331,6 +354,7 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->rank = place->rank;
     world->size = place->size;
     world->timeout_ms = place->timeout_ms;
+    world->uncompared = place->check == RDL_CHECK_OFF;
     world->id = make_id(world);
     st = rdl_registry_init(world);
     if (st == RDL_OK)

@@ -8,6 +8,7 @@
 #include "base/slice.h"
 #include "comm/host.h"
 #include "comm/lane.h"
+#include "comm/seam.h"
 #include "comm/task.h"
 #include "comm/texts.h"
 
@@ -40,6 +41,7 @@ struct rdl_world {
     rdl_recorder recorder;  /* of nothing in a world of one */
     rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */
+    const rdl_delay *delay; /* the seam of bench/race, NULL: none; comm/seam.h */
 
     pthread_mutex_t lock; /* protects what follows; taken after a lane's `failing` */
     rdl_map comms;        /* key -> rdl_comm * */
@@ -59,7 +61,7 @@ struct rdl_world {
     rdl_tasks tasks;
     rdl_world *next_in_host; /* under the host's `helping` */
     bool unfenced;           /* the seam of bench/race: see comm/seam.h */
-    bool uncompared;         /* likewise */
+    bool uncompared;         /* RDL_CHECK_OFF, or the seam */
 
     _Atomic uint32_t n_streams; /* each with a thread */
     _Atomic uint64_t n_collectives;
@@ -104,6 +106,11 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
 
 /* Calls revoke for each way of the lane that has been used. */
 void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way));
+
+/* Opens the group of these ranks, which are left of the lane's: the same on all of
+ * them, by the lane's key and how often it has shrunk. */
+rdl_status rdl_registry_open_shrunk(rdl_lane *from, const int *ranks, int count,
+                                    rdl_group *out);
 
 /* A slot for the lane, whose turn the caller has; the sequence goes on where the
  * key's last slot stopped. */

@@ -1,0 +1,47 @@
+/* Looking into another rank's slice: which group a record is of. All that is read is
+ * outside data. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RDL_COMM_PEEK_H
+#define RDL_COMM_PEEK_H
+
+#include "base/recorder.h"
+#include "base/slot.h"
+
+#include <raddle/group.h>
+#include <raddle/world.h>
+#include <stdbool.h>
+
+/* A lane's list and name. */
+typedef struct rdl_listing {
+    int size;
+    int ranks[RDL_MAX_RANKS];
+    char name[RDL_NAME_MOST + 1]; /* control characters are spaces */
+    bool way;                     /* of transfers: from ranks[0] to ranks[1] */
+    bool shrunk; /* of those who were left (rdl_group_shrink) */
+} rdl_listing;
+
+/* Of the lane whose slot that is; false if it makes no sense. */
+bool rdl_peek_list(rdl_slice *slice, rdl_slot *slot, rdl_listing *out);
+
+/* Of the lane with this half of a key; false if it has no slot (any more). */
+bool rdl_peek_lane(rdl_slice *slice, uint64_t lane, rdl_listing *out);
+
+#define RDL_PEEK_TEXT 192
+
+/* "group 'dp' [0,1]", "the world [0-3]" in a world of `size` ranks; "a group that is
+ * closed" if it is not there. */
+void rdl_peek_group(rdl_slice *slice, uint64_t lane, int size, char *text,
+                    size_t bytes);
+
+/* "all_reduce #7 on group 'dp' [0,1]", "send to rank 3", "synchronize stream 'up'" */
+void rdl_peek_call(rdl_slice *slice, const rdl_entry *entry, int size,
+                   char *text, size_t bytes);
+
+/* What ended the rank's newest call: the sentence of its group's failure; false if
+ * that call did not fail, or the sentence is gone. */
+bool rdl_peek_failure(rdl_slice *slice, char *text, size_t bytes);
+
+/* A text of the slice, fit for a sentence; "" if there is none. */
+void rdl_peek_text(rdl_slice *slice, uint32_t offset, char *text, size_t bytes);
+
+#endif
