@@ -1,28 +1,12 @@
 /* A slice in which its rank has written anything: what peers, the launcher and
  * `raddle dump` read of it.
  *
- * Input: pieces, each a byte for the region, two for the place in it in units of 4
- * bytes, one for the length, and so many bytes. */
+ * Input: pieces (pieces.h). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/recorder.h"
 #include "base/slice.h"
 #include "base/slot.h"
-
-#include <fcntl.h>
-#include <linux/falloc.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#define MUST(condition)                                                        \
-    ((condition) ? (void)0 : (fprintf(stderr, "%s\n", #condition), abort()))
-
-static const size_t regions[] = { 0, RDL_TABLE_AT, RDL_SLOTS_AT, RDL_TEXTS_AT,
-                                  RDL_RECORDS_AT };
-
-#define REGIONS (sizeof regions / sizeof *regions)
+#include "fuzz/pieces.h"
 
 static rdl_arena make_arena(void)
 {
@@ -32,27 +16,6 @@ static rdl_arena make_arena(void)
     MUST(rdl_arena_make(1, &fd) == RDL_OK);
     MUST(rdl_arena_map(&arena, fd) == RDL_OK);
     return arena;
-}
-
-/* All that the run before has written is gone. */
-static void wipe(const rdl_arena *arena)
-{
-    MUST(fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                   RDL_HEADER_BYTES, RDL_SLICE_BYTES) == 0);
-}
-
-static void write_pieces(rdl_slice *slice, const uint8_t *data, size_t bytes)
-{
-    for (size_t at = 0; at + 4 <= bytes;) {
-        size_t to = regions[data[at] % REGIONS] +
-                    ((size_t)data[at + 1] | (size_t)data[at + 2] << 8) * 4;
-        size_t n = data[at + 3];
-
-        at += 4;
-        n = n < bytes - at ? n : bytes - at;
-        memcpy((char *)slice + to, data + at, n);
-        at += n;
-    }
 }
 
 static void read_text(rdl_slice *slice, uint32_t offset)
@@ -137,6 +100,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     read_failure(slice);
     read_records(slice);
     read_table(slice);
-    wipe(&arena);
+    wipe_slice(&arena, 0);
     return 0;
 }
