@@ -30,6 +30,8 @@ typedef struct benchmark {
 static const benchmark benchmarks[] = {
     { "race", "several streams drive one communicator, with the fence and "
               "without" },
+    { "deaths",
+      "how soon all ranks hear of a death, or of a call that differs" },
     { "fence", "what the fence and the streams cost, and what they hide" },
 };
 

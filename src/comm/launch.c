@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "base/memory.h"
+#include "base/slice.h"
 #include "base/slot.h"
 
 #include <errno.h>
@@ -269,10 +270,23 @@ static rdl_status admit(rdl_job *job, int rank, const rdl_hello *hello)
     return RDL_OK;
 }
 
+static void answer_hello(rdl_job *job, int rank, const rdl_hello *hello)
+{
+    rdl_seat *s = &job->seats[rank];
+    rdl_answer welcome = rdl_answer_make(hello, RDL_OK);
+    rdl_status st = admit(job, rank, hello);
+
+    if (st == RDL_OK)
+        st = rdl_message_send(s->ours, &welcome, sizeof welcome,
+                              s->present->roster.arena.fd);
+    else
+        st = rdl_roster_refuse(s->ours, hello, st);
+    (void)st; /* who does not take our answer has ended, and that is noticed */
+}
+
 static void serve_hello(rdl_job *job, int rank)
 {
     rdl_seat *s = &job->seats[rank];
-    rdl_answer welcome = { .magic = RDL_MAGIC, .status = RDL_OK };
     rdl_hello hello;
     rdl_status st;
     int fd = -1;
@@ -283,16 +297,14 @@ static void serve_hello(rdl_job *job, int rank)
     if (st == RDL_PEER) { /* no process of this rank has the socket any more */
         close_fd(s->ours);
         s->ours = -1;
+        s->member.closed = true;
         return;
     }
     if (st == RDL_OK)
-        st = admit(job, rank, &hello);
-    if (st == RDL_OK)
-        st = rdl_message_send(s->ours, &welcome, sizeof welcome,
-                              s->present->roster.arena.fd);
+        answer_hello(job, rank, &hello);
     else
-        st = rdl_roster_refuse(s->ours, st);
-    (void)st; /* who does not take our answer has ended, and that is noticed */
+        st = rdl_roster_refuse(s->ours, NULL, st);
+    (void)st;
     drop_old_lives(job);
 }
 
@@ -318,11 +330,15 @@ static void describe_end(const rdl_life *l, int rank, uint32_t state,
 {
     const rdl_slice *slice = rdl_arena_slice(&l->roster.arena, rank);
 
-    if (state == RDL_SLICE_FAILED)
-        snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, slice->reason);
-    else
+    char reason[RDL_REASON];
+
+    if (state == RDL_SLICE_FAILED) {
+        rdl_slice_read_failure(slice, reason);
+        snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, reason);
+    } else {
         snprintf(text, bytes, "its process %" PRIu32 " ended without closing",
                  l->roster.members[rank].pid);
+    }
 }
 
 static void process_ended(rdl_job *job, int rank, int number)
@@ -343,8 +359,11 @@ static void process_ended(rdl_job *job, int rank, int number)
         s->member.state =
             state == RDL_SLICE_LEFT ? RDL_MEMBER_LEFT : RDL_MEMBER_DEAD;
         s->member.echoes = state == RDL_SLICE_JOINED && has_heard(l, rank);
-        if (state == RDL_SLICE_FAILED)
-            s->member.reason = rdl_arena_slice(&l->roster.arena, rank)->reason;
+        if (state == RDL_SLICE_FAILED) {
+            rdl_slice_read_failure(rdl_arena_slice(&l->roster.arena, rank),
+                                   s->reason);
+            s->member.reason = s->reason;
+        }
     }
     if (state == RDL_SLICE_LEFT)
         return;

@@ -173,8 +173,10 @@ static rdl_status advance(shrinking *s, bool *moved)
     }
     if (!*moved)
         return RDL_AGAIN;
-    if (is_in(&s->mine, s->lane->comm->me))
+    if (is_in(&s->mine, s->lane->comm->me)) {
+        RDL_TRY(rdl_world_check_active(s->lane->world)); /* they are right */
         return fail_shrink(s, RDL_PEER, "the others take this rank for gone");
+    }
     RDL_TRY(show(s));
     return RDL_AGAIN;
 }

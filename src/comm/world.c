@@ -88,6 +88,14 @@ static bool is_dead(const rdl_world *world, uint32_t pid, uint64_t started,
     return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
 }
 
+static rdl_status repeat_failure(const rdl_slice *slice)
+{
+    char reason[RDL_REASON];
+    rdl_status failure = rdl_slice_read_failure(slice, reason);
+
+    return rdl_fail(failure, "%s", reason);
+}
+
 /* One rank that has come: is it still there? */
 static rdl_status check_member(const rdl_world *world, int rank, bool slow)
 {
@@ -97,7 +105,7 @@ static rdl_status check_member(const rdl_world *world, int rank, bool slow)
     uint32_t state = atomic_load_explicit(&slice->state, memory_order_acquire);
 
     if (state == RDL_SLICE_FAILED)
-        return rdl_fail((rdl_status)slice->failure, "%s", slice->reason);
+        return repeat_failure(slice);
     /* Who has left had seen everybody join. */
     if (state == RDL_SLICE_LEFT)
         return RDL_OK;
@@ -256,11 +264,32 @@ static rdl_status take_part(rdl_world *world, rdl_store *store,
     if (arena->size != world->size)
         return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
                         arena->size, world->size);
-    /* Before all else a place on which to say what else went wrong. */
-    RDL_TRY(rdl_arena_reserve_state(arena, world->rank));
     st = take_slice(world, store, place, deadline);
     if (st != RDL_OK)
         give_up(world, st, rdl_error_detail());
+    return st;
+}
+
+static void tell_unmapped(const rdl_world *world, int fd, rdl_status failure)
+{
+    char reason[RDL_REASON];
+
+    snprintf(reason, sizeof reason, "rank %d: %s", world->rank,
+             rdl_error_detail());
+    rdl_arena_write_failure(fd, world->rank, failure, reason);
+}
+
+/* Takes fd. */
+static rdl_status map_arena(rdl_world *world, int fd)
+{
+    rdl_status st = rdl_host_map(world->host, fd, &world->mapping);
+
+    if (st == RDL_OK)
+        return RDL_OK;
+    /* Its own limits, or the machine's; else it is no arena. */
+    if (st == RDL_NO_MEMORY || st == RDL_SYSTEM)
+        tell_unmapped(world, fd, st);
+    close(fd);
     return st;
 }
 
@@ -272,7 +301,7 @@ static rdl_status join(rdl_world *world, const rdl_place *place)
     int fd;
 
     RDL_TRY(rdl_store_open(&store, place, deadline, &fd));
-    st = rdl_host_map(world->host, fd, &world->mapping);
+    st = map_arena(world, fd);
     if (st == RDL_OK) {
         st = take_part(world, &store, place, deadline);
         if (st != RDL_OK)
@@ -297,13 +326,16 @@ static uint32_t make_id(const rdl_world *world)
 
 static void leave(rdl_world *world)
 {
-    if (world->mapping == NULL)
+    if (world->mapping == NULL) {
+        rdl_heap_fini(&world->heap);
         return;
+    }
     /* Who gave up leaves its reason to those who wait for it later. */
     if (!has_given_up(world))
         set_state(world, RDL_SLICE_LEFT);
     rdl_texts_fini(&world->texts);
     rdl_shelf_fini(&world->shelf);
+    rdl_heap_fini(&world->heap);
     rdl_host_unmap(world->host, world->mapping);
 }
 
@@ -332,6 +364,10 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
         st = world->size > 1 ? join(world, place) : be_alone(world);
     if (st != RDL_OK)
         rdl_registry_fini(world);
+    else
+        rdl_heap_init(&world->heap,
+                      world->mapping ? &world->mapping->arena : NULL,
+                      world->rank);
     return st;
 }
 
@@ -389,6 +425,7 @@ static rdl_status close_in_child(rdl_world *world)
         rdl_shelf_fini(&world->shelf);
         rdl_host_forget(world->host, world->mapping);
     }
+    rdl_heap_forget(&world->heap);
     rdl_registry_fini(world);
     rdl_tasks_fini(&world->tasks);
     if (--world->host->users == 0)

@@ -6,11 +6,9 @@
 #include "support/worlds.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define LONG_MS 60000 /* longer than a test that passes takes */
@@ -183,51 +181,6 @@ static void give_up_first(int index, int size, void *arg)
 RDL_TEST(who_gives_up_the_start_tells_the_others)
 {
     rdl_test_threads(9, give_up_first, NULL);
-}
-
-/* --- two processes of one rank --------------------------------------------- */
-
-typedef struct twins {
-    char job[64];
-    atomic_int refused;
-} twins;
-
-static void be_one_of_twins(int index, int size, void *arg)
-{
-    twins *t = arg;
-    rdl_world_options options = { .rank = index == 2 ? 1 : 0,
-                                  .size = size - 1,
-                                  .job = t->job,
-                                  .start_timeout_ms = LONG_MS };
-    rdl_world *world;
-    rdl_status st;
-
-    while (index == 2 && atomic_load(&t->refused) == 0)
-        usleep(1000);
-    st = rdl_world_open(&options, &world);
-    if (st == RDL_MISMATCH) {
-        CHECK_INT(options.rank, 0);
-        CHECK_HAS(rdl_error_detail(), "rank 0 is taken by process");
-        CHECK_INT(atomic_fetch_add(&t->refused, 1), 0);
-        return;
-    }
-    CHECK_OK(st);
-    rdl_check_digits(world, RDL_WORLD, 11);
-    CHECK_OK(rdl_world_close(world));
-}
-
-RDL_TEST(the_second_process_of_one_rank_is_refused_and_the_job_goes_on)
-{
-    twins *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    CHECK(t != MAP_FAILED);
-    name_job(t->job);
-    rdl_test_threads(3, be_one_of_twins, t);
-    atomic_store(&t->refused, 0);
-    rdl_test_processes(3, be_one_of_twins, t);
-    CHECK_INT(atomic_load(&t->refused), 1);
-    munmap(t, sizeof *t);
 }
 
 /* --- sizes that differ ----------------------------------------------------- */
