@@ -50,13 +50,29 @@ static void kill_ranks(keeper *k)
     enter(k, KILLING, KILL_WAIT_MS);
 }
 
+rdl_status keeper_failure_of(const keeper *k, int rank)
+{
+    rdl_failure f;
+
+    return rdl_job_failure(k->job, rank, &f) == RDL_OK ? f.status : RDL_OK;
+}
+
+/* While ranks end by themselves. The rank's own end tells more than that a process of
+ * it was lost. And who leaves its world and then ends may be seen to end after one
+ * that was told of the leaving. */
+static bool tells_more(const keeper *k, const first_failure *failure)
+{
+    if (k->phase != FAILING || k->first.rank < 0)
+        return false;
+    if (k->first.rank == failure->rank)
+        return k->first.by_member && !failure->by_member;
+    return keeper_failure_of(k, k->first.rank) == RDL_PEER &&
+           keeper_failure_of(k, failure->rank) == RDL_OK;
+}
+
 void keeper_note_failure(keeper *k, const first_failure *failure)
 {
-    /* The rank's own end tells more than that a process of it was lost. */
-    bool better = k->phase == FAILING && k->first.by_member &&
-                  k->first.rank == failure->rank && !failure->by_member;
-
-    if (k->phase != RUNNING && !better)
+    if (k->phase != RUNNING && !tells_more(k, failure))
         return;
     k->first = *failure;
     if (k->phase != RUNNING)
