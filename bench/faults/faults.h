@@ -146,6 +146,7 @@ typedef struct faults_report {
     bool told;  /* a call has failed: what follows */
     rdl_status status;
     int step;
+    bool succeeded;  /* in the call of the fault */
     int64_t fault;   /* when it did the fault; 0: it did not */
     int64_t passed;  /* when it came to the fault's step; 0: it did not */
     int64_t entered; /* when it made the call that failed */

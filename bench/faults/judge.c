@@ -242,16 +242,16 @@ static void judge_time(const faults_program *p, const faults_end *end, int rank,
 
 /* --- strict ---------------------------------------------------------------- */
 
-/* The differing call itself must say so where nothing else stands between. */
+/* No call that differs, or is differed from, may have said that all is well. */
 static void judge_step(const faults_program *p, int rank,
                        const faults_report *r, bool strict, faults_marks *marks)
 {
-    if (!strict || r->status != RDL_MISMATCH || p->kind == FAULTS_ORDER_KIND ||
-        r->step == p->at)
-        return;
-    mark(marks, &marks->wrong_verdict,
-         "rank %d was told of step %d in step %d: %s", rank, p->at, r->step,
-         r->sentence);
+    bool differs = p->verdict == FAULTS_CULPRIT || p->verdict == FAULTS_CAMPS;
+
+    if (strict && differs && r->succeeded)
+        mark(marks, &marks->wrong_verdict,
+             "rank %d's call of step %d succeeded, and then, in step %d: %s",
+             rank, p->at, r->step, r->sentence);
 }
 
 /* --- a run ----------------------------------------------------------------- */

@@ -96,9 +96,10 @@ static void say_verdict(player *p, rdl_status status, int step, int64_t entered)
 {
     int64_t ended = now_ns();
 
-    printf("@verdict %d %d %lld %lld %lld %lld %s\n", (int)status, step,
-           (long long)p->report.passed, (long long)entered, (long long)ended,
-           (long long)(starved_ns() - p->starved), rdl_error_detail());
+    printf("@verdict %d %d %d %lld %lld %lld %lld %s\n", (int)status, step,
+           p->report.succeeded, (long long)p->report.passed, (long long)entered,
+           (long long)ended, (long long)(starved_ns() - p->starved),
+           rdl_error_detail());
     fflush(stdout);
 }
 
@@ -199,6 +200,16 @@ static rdl_status make_call(player *p, const faults_step *s,
         break;
     }
     return rdl_barrier(w, g, call);
+}
+
+/* The one that is made at that place. */
+static int step_at(const player *p, int place)
+{
+    const faults_program *m = p->program;
+
+    if (p->rank != m->culprit || m->other == m->at)
+        return place;
+    return place == m->at ? m->other : place == m->other ? m->at : place;
 }
 
 static rdl_status issue(player *p, int step)
@@ -331,6 +342,7 @@ static int check(player *p, int step)
 {
     char text[256];
 
+    p->report.succeeded |= step == step_at(p, p->program->at);
     if (faults_check(p->program, step, p->rank, &p->turns[step].buffers, text,
                      sizeof text))
         return 0;
@@ -374,16 +386,6 @@ static int make_step(player *p, int step)
         return fail(p, st, step, entered);
     t->waits = t->mode != BLOCKS;
     return t->waits ? 0 : check(p, step);
-}
-
-/* The one that is made at that place. */
-static int step_at(const player *p, int place)
-{
-    const faults_program *m = p->program;
-
-    if (p->rank != m->culprit || m->other == m->at)
-        return place;
-    return place == m->at ? m->other : place == m->other ? m->at : place;
 }
 
 static void reach_fault(player *p)
@@ -480,7 +482,10 @@ static rdl_status open_all(player *p)
     for (int s = 0; s < STREAMS && st == RDL_OK; s++)
         st = rdl_stream_create(p->world, s == 0 ? "first" : "second",
                                &p->streams[s]);
-    return st == RDL_OK ? open_groups(p) : st;
+    if (st == RDL_OK)
+        st = open_groups(p);
+    /* A fault must not meet one that has yet to open its world. */
+    return st == RDL_OK ? rdl_barrier(p->world, RDL_WORLD, NULL) : st;
 }
 
 static int close_all(player *p, int code)

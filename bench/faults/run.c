@@ -214,14 +214,16 @@ static int count_left(const char *mark)
 static void read_verdict(const char *line, faults_report *r)
 {
     long long passed, entered, ended, starved;
-    int status, step, at = 0;
+    int status, step, succeeded, at = 0;
 
-    if (r->told || sscanf(line, "%d %d %lld %lld %lld %lld %n", &status, &step,
-                          &passed, &entered, &ended, &starved, &at) != 6)
+    if (r->told ||
+        sscanf(line, "%d %d %d %lld %lld %lld %lld %n", &status, &step,
+               &succeeded, &passed, &entered, &ended, &starved, &at) != 7)
         return;
     r->told = true;
     r->status = (rdl_status)status;
     r->step = step;
+    r->succeeded = succeeded != 0;
     r->passed = passed;
     r->entered = entered;
     r->ended = ended;
