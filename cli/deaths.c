@@ -42,8 +42,8 @@ static void reap(keeper *k)
     k->childless = pid < 0 && errno == ECHILD;
 }
 
-/* How likely an end is the cause and not the consequence. Who has heard of a failure
- * may have ended for that. A signal is told first: what goes with a killed process is
+/* How likely an end is the cause and not the consequence. Who has heard of another
+ * rank's failure may have ended for that. A signal is told first: what goes with a killed process is
  * seen by others before it can be reaped. The kernel keeps the first SIGCHLD of
  * several, which tells who was first to end. */
 static int weight(const keeper *k, int rank)
@@ -52,7 +52,7 @@ static int weight(const keeper *k, int rank)
 
     if (code_of_ending(r->wait_status) == 0)
         return 0;
-    return 1 + 4 * (keeper_failure_of(k, rank) == RDL_OK ? 1 : 0) +
+    return 1 + 4 * (keeper_failure_of(k, rank) != RDL_PEER ? 1 : 0) +
            2 * (WIFSIGNALED(r->wait_status) ? 1 : 0) +
            (r->pid == k->first_dead ? 1 : 0);
 }

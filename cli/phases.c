@@ -67,7 +67,7 @@ static bool tells_more(const keeper *k, const first_failure *failure)
     if (k->first.rank == failure->rank)
         return k->first.by_member && !failure->by_member;
     return keeper_failure_of(k, k->first.rank) == RDL_PEER &&
-           keeper_failure_of(k, failure->rank) == RDL_OK;
+           keeper_failure_of(k, failure->rank) != RDL_PEER;
 }
 
 void keeper_note_failure(keeper *k, const first_failure *failure)
