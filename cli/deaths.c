@@ -52,7 +52,7 @@ static int weight(const keeper *k, int rank)
 
     if (code_of_ending(r->wait_status) == 0)
         return 0;
-    return 1 + 4 * (keeper_failure_of(k, rank) != RDL_PEER ? 1 : 0) +
+    return 1 + 4 * (keeper_is_echo(k, rank) ? 0 : 1) +
            2 * (WIFSIGNALED(r->wait_status) ? 1 : 0) +
            (r->pid == k->first_dead ? 1 : 0);
 }

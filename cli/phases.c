@@ -50,11 +50,13 @@ static void kill_ranks(keeper *k)
     enter(k, KILLING, KILL_WAIT_MS);
 }
 
-rdl_status keeper_failure_of(const keeper *k, int rank)
+bool keeper_is_echo(const keeper *k, int rank)
 {
     rdl_failure f;
+    rdl_member m;
 
-    return rdl_job_failure(k->job, rank, &f) == RDL_OK ? f.status : RDL_OK;
+    return rdl_job_failure(k->job, rank, &f) == RDL_OK && f.status == RDL_PEER &&
+           !(rdl_job_member(k->job, rank, &m) == RDL_OK && m.reason != NULL);
 }
 
 /* While ranks end by themselves. The rank's own end tells more than that a process of
@@ -66,8 +68,7 @@ static bool tells_more(const keeper *k, const first_failure *failure)
         return false;
     if (k->first.rank == failure->rank)
         return k->first.by_member && !failure->by_member;
-    return keeper_failure_of(k, k->first.rank) == RDL_PEER &&
-           keeper_failure_of(k, failure->rank) != RDL_PEER;
+    return keeper_is_echo(k, k->first.rank) && !keeper_is_echo(k, failure->rank);
 }
 
 void keeper_note_failure(keeper *k, const first_failure *failure)
