@@ -74,7 +74,47 @@ unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
     return (unsigned char *)lane->peers[peer].slice + offset;
 }
 
-static void ring_peers(rdl_lane *lane)
+const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
+                                        uint64_t offset)
+{
+    const rdl_arena *arena = &lane->world->mapping->arena;
+
+    return arena->heaps + (size_t)lane->peers[peer].rank * arena->heap_bytes +
+           offset;
+}
+
+void rdl_lane_show_counts(rdl_lane *lane, const size_t *counts)
+{
+    rdl_shelf *shelf = &lane->world->shelf;
+    _Atomic uint32_t *place = &lane->mine.slot->counts_text;
+    uint32_t at = atomic_load_explicit(place, memory_order_relaxed);
+    uint64_t shown[RDL_COUNTS_SHOWN] = { 0 };
+    size_t n = (size_t)lane->comm->size;
+
+    n = n < RDL_COUNTS_SHOWN ? n : RDL_COUNTS_SHOWN;
+    for (size_t i = 0; i < n; i++)
+        shown[i] = counts[i];
+    if (at != 0)
+        rdl_shelf_change_text(shelf, at, shown, n * sizeof *shown);
+    else /* seen with the line that follows */
+        atomic_store_explicit(
+            place, rdl_shelf_put_text(shelf, shown, n * sizeof *shown),
+            memory_order_relaxed);
+}
+
+void rdl_lane_peer_counts(const rdl_lane *lane, int peer, rdl_counts *counts)
+{
+    const rdl_peer *p = &lane->peers[peer];
+    uint32_t at =
+        atomic_load_explicit(&p->slot->counts_text, memory_order_relaxed);
+    size_t n = rdl_slice_read_text(p->slice, at, counts->counts,
+                                   sizeof counts->counts);
+
+    counts->shown = (int)(n / sizeof counts->counts[0]);
+    counts->size = lane->comm->size;
+}
+
+void rdl_lane_ring(rdl_lane *lane)
 {
     for (int i = 0; i < lane->comm->size; i++)
         if (i != lane->comm->me)
@@ -90,7 +130,7 @@ void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
     rdl_slot_line(slot, sequence)->fingerprint = fingerprint;
     *rdl_slot_description(slot, sequence) = *description;
     rdl_slot_publish(slot, lane->mine.tag, sequence);
-    ring_peers(lane);
+    rdl_lane_ring(lane);
 }
 
 #ifdef RDL_MUTANT_PASSED /* tests must catch this build */
@@ -180,7 +220,7 @@ static void publish_failure(rdl_lane *lane, rdl_status status,
      * bells. */
     atomic_store_explicit(&slot->cause, (uint32_t)status, memory_order_seq_cst);
     RDL_FENCE(memory_order_release);
-    ring_peers(lane);
+    rdl_lane_ring(lane);
 }
 
 rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
@@ -232,17 +272,23 @@ rdl_status rdl_lane_check_peer(rdl_lane *lane, int peer)
     return cause == 0 ? RDL_OK : adopt(lane, peer, cause);
 }
 
+/* Whether the member, whose slot is known, has failed before it was done with the
+ * present phase. One that has passed it failed in a later call: all lines of this
+ * one are there. */
+static bool has_failed_here(const rdl_lane *lane, int member)
+{
+    rdl_slot *slot = lane->peers[member].slot;
+
+    return rdl_slot_cause(slot) != 0 &&
+           atomic_load_explicit(&slot->passed, memory_order_acquire) <
+               lane->sequence;
+}
+
 rdl_status rdl_lane_check_members(rdl_lane *lane)
 {
-    for (int i = 0; i < lane->comm->size; i++) {
-        rdl_slot *slot = lane->peers[i].slot;
-
-        /* One that has passed this phase failed in a later call. */
-        if (i != lane->comm->me && rdl_slot_cause(slot) != 0 &&
-            atomic_load_explicit(&slot->passed, memory_order_acquire) <
-                lane->sequence)
+    for (int i = 0; i < lane->comm->size; i++)
+        if (i != lane->comm->me && has_failed_here(lane, i))
             RDL_TRY(rdl_lane_check_peer(lane, i));
-    }
     return RDL_OK;
 }
 
@@ -278,12 +324,14 @@ static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
     return rdl_lane_fail(lane, status);
 }
 
-/* Whether the peer is gone, and how. */
-static bool is_gone(const rdl_world *world, const rdl_peer *p, rdl_text *text)
+bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
 {
+    const rdl_world *world = lane->world;
+    const rdl_peer *p = &lane->peers[member];
     const rdl_obituary *o = &world->mapping->arena.header->obituaries[p->rank];
     const rdl_slice *slice = p->slice;
     rdl_process process = { slice->pid, slice->started, slice->pid_namespace };
+    char reason[RDL_REASON];
 
     /* Each pairs with the store of who wrote the text. */
     switch (atomic_load_explicit(&slice->state, memory_order_seq_cst)) {
@@ -291,7 +339,8 @@ static bool is_gone(const rdl_world *world, const rdl_peer *p, rdl_text *text)
         rdl_text_add(text, "rank %d closed its world", p->rank);
         return true;
     case RDL_SLICE_FAILED:
-        rdl_text_add(text, "rank %d gave up: %s", p->rank, slice->reason);
+        rdl_slice_read_failure(slice, reason);
+        rdl_text_add(text, "rank %d gave up: %s", p->rank, reason);
         return true;
     default:
         break;
@@ -335,11 +384,11 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
         if (p->slot == NULL)
             p->slot = rdl_table_find(p->slice, lane->key, &p->tag);
         if (p->slot != NULL &&
-            atomic_load_explicit(&p->slot->tag, memory_order_acquire) == p->tag)
+            atomic_load_explicit(&p->slot->tag, memory_order_acquire) == p->tag &&
+            has_failed_here(lane, i))
             RDL_TRY(rdl_lane_check_peer(lane, i));
     }
-    if (!is_gone(lane->world, &lane->peers[peer], &text) ||
-        rdl_lane_arrived(lane, peer))
+    if (!rdl_lane_is_gone(lane, peer, &text) || rdl_lane_arrived(lane, peer))
         return RDL_OK;
     add_why(&lane->peers[peer], &text);
     return fail_call(lane, limit, RDL_PEER, what);

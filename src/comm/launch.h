@@ -23,6 +23,7 @@ typedef struct rdl_seat {
     int lives;  /* how many its processes have asked for */
     rdl_member member;
     rdl_life *present; /* the newest it was admitted to */
+    char reason[RDL_REASON]; /* why it gave up, for member */
     char ended[sizeof((rdl_obituary *)NULL)->text]; /* how; "" while it runs */
 } rdl_seat;
 

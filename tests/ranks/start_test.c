@@ -65,6 +65,9 @@ RDL_TEST(wrong_variables_start_nothing)
     setenv("WORLD_SIZE", "4", 1);
     setenv("LOCAL_WORLD_SIZE", "2", 1);
     open_in_vain(NULL, RDL_UNSUPPORTED, "ranks of one host only");
+    unsetenv("LOCAL_WORLD_SIZE");
+    setenv("RADDLE_CHECK", "maybe", 1);
+    open_in_vain(NULL, RDL_INVALID, "RADDLE_CHECK='maybe' is none of 0, 1, s");
     unsetenv("RANK");
     open_in_vain(NULL, RDL_INVALID, "WORLD_SIZE is set and RANK is not");
     rdl_test_nothing_left(&before);
@@ -234,6 +237,33 @@ RDL_TEST(all_who_have_joined_hear_of_a_rank_with_another_size)
     rdl_test_threads(3, hear_of_a_size, job);
     rdl_test_nothing_left(&before);
     rdl_test_processes(3, hear_of_a_size, job);
+}
+
+static void check_otherwise(int rank, int size, void *arg)
+{
+    rdl_world_options options = { .rank = rank,
+                                  .size = size,
+                                  .job = arg,
+                                  .start_timeout_ms = LONG_MS,
+                                  .check = rank < 2 ? RDL_CHECK_STRICT
+                                                    : RDL_CHECK_OFF };
+
+    open_in_vain(
+        &options, RDL_MISMATCH,
+        "rank 0 checks calls by 'strict' and rank 2 by '0': "
+        "RADDLE_CHECK, or rdl_world_options.check, must be the same on "
+        "all ranks");
+}
+
+RDL_TEST(ranks_that_check_calls_differently_do_not_start)
+{
+    rdl_test_left before = rdl_test_left_now();
+    char job[64];
+
+    name_job(job);
+    rdl_test_threads(4, check_otherwise, job);
+    rdl_test_nothing_left(&before);
+    rdl_test_processes(4, check_otherwise, job);
 }
 
 /* --- ranks that end while starting ----------------------------------------- */
