@@ -392,7 +392,8 @@ static rdl_status set_aside(const plan_of_call *p, const rdl_call *options)
 }
 
 rdl_status rdl_call_run(rdl_world *world, rdl_group group,
-                        const rdl_arguments *arguments, const rdl_call *options)
+                        const rdl_arguments *arguments, const rdl_call *options,
+                        rdl_call_site site)
 {
     rdl_arguments checked = *arguments;
     plan_of_call p = { .arguments = &checked,
@@ -408,6 +409,7 @@ rdl_status rdl_call_run(rdl_world *world, rdl_group group,
         return st;
     }
     p.bytes = e.out;
+    checked.site = rdl_texts_site_of(&world->texts, site, p.caller);
     checked.blocks =
         options == NULL || (options->stream == NULL && options->work == NULL &&
                             options->batch == NULL);

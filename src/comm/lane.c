@@ -5,6 +5,7 @@
 #include "base/bell.h"
 #include "base/memory.h"
 #include "base/ranks.h"
+#include "comm/show.h"
 #include "comm/world.h"
 
 #include <sched.h>
@@ -70,6 +71,14 @@ unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
                                      uint64_t offset)
 {
     return (unsigned char *)lane->peers[peer].slice + offset;
+}
+
+void rdl_lane_show_site(const rdl_lane *lane, int member, rdl_text *text)
+{
+    const rdl_peer *p = &lane->peers[member];
+
+    rdl_show_site(text, p->slice,
+                  rdl_slot_description(p->slot, lane->sequence)->site);
 }
 
 static void ring_peers(rdl_lane *lane)
@@ -264,13 +273,26 @@ void rdl_lane_hear(rdl_lane *lane)
 
 /* --- looking around while waiting ------------------------------------------ */
 
-/* "all_reduce #3 on the world [0,1]: " and the rest; the lane has failed. */
-static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
-                            rdl_status status, const char *what)
+/* "the world [0,1] at train.c:88": the lane, and where this rank's call is made. */
+static void text_with_site(const rdl_lane *lane, const rdl_limit *limit,
+                           char *buffer, size_t bytes)
 {
+    rdl_text text = { buffer, bytes };
     char group[RDL_LANE_TEXT];
 
     rdl_lane_text(lane, group, sizeof group);
+    rdl_text_add(&text, "%s", group);
+    rdl_show_site(&text, rdl_world_slice(lane->world), limit->site);
+}
+
+/* "all_reduce #3 on the world [0,1] at train.c:88: " and the rest; the lane has
+ * failed. */
+static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
+                            rdl_status status, const char *what)
+{
+    char group[RDL_LANE_TEXT + RDL_SITE_SHOWN];
+
+    text_with_site(lane, limit, group, sizeof group);
     rdl_say("%s #%llu on %s: %s", limit->operation,
             (unsigned long long)lane->number, group, what);
     return rdl_lane_fail(lane, status);
@@ -490,9 +512,9 @@ void rdl_lane_give_up_turn(rdl_lane *lane, uint64_t ticket)
 
 static rdl_status miss_turn(rdl_lane *lane, const rdl_limit *limit)
 {
-    char group[RDL_LANE_TEXT];
+    char group[RDL_LANE_TEXT + RDL_SITE_SHOWN];
 
-    rdl_lane_text(lane, group, sizeof group);
+    text_with_site(lane, limit, group, sizeof group);
     rdl_say("%s on %s: timed out after %.3g s, waiting for its turn behind "
             "operations that were issued before it on this rank",
             limit->operation, group, (double)limit->timeout_ms / 1000);

@@ -8,6 +8,7 @@
 #define RDL_COMM_LANE_H
 
 #include "base/hash.h"
+#include "base/ranks.h"
 #include "base/slice.h"
 #include "base/slot.h"
 #include "base/status.h"
@@ -43,6 +44,7 @@ typedef struct rdl_limit {
     int64_t timeout_ms;
     const char *operation;
     uint64_t record; /* of the operation (base/recorder.h); 0: none */
+    uint32_t site;   /* where the program makes it; 0: not known */
 } rdl_limit;
 
 typedef struct rdl_lane rdl_lane;
@@ -103,6 +105,10 @@ const unsigned char *rdl_lane_peer_payload(const rdl_lane *lane, int peer);
 /* At that offset of the peer's slice (or one's own). */
 unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
                                      uint64_t offset);
+
+/* Adds where that member makes the call of the present phase, which has arrived:
+ * " at train.c:120"; nothing if it is not known. */
+void rdl_lane_show_site(const rdl_lane *lane, int member, rdl_text *text);
 
 /* Publishes the next phase and wakes who sleeps for it. */
 void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,

@@ -94,6 +94,7 @@ rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
     op->limit = (rdl_limit){
         .timeout_ms = timeout_ms,
         .operation = rdl_operation_name(arguments->operation),
+        .site = arguments->site,
     };
     op->caller = caller;
     op->stream = "null";
@@ -222,11 +223,30 @@ static uint64_t entry(const rdl_op *op, int row, int column)
         ->table[(size_t)row * 2 * (size_t)op->lane->comm->size + (size_t)column];
 }
 
+static void say_differ(const rdl_lane *lane, int from, int to, uint64_t sent,
+                       uint64_t expected)
+{
+    char buffer[RDL_SENTENCE], group[RDL_LANE_TEXT];
+    rdl_text text = { buffer, sizeof buffer };
+
+    rdl_lane_text(lane, group, sizeof group);
+    rdl_text_add(&text,
+                 "mismatch in call #%" PRIu64 " on %s: all_to_all_v: rank %d "
+                 "sends %" PRIu64
+                 " elements to rank %d, which expects %" PRIu64,
+                 lane->number, group, lane->comm->ranks[from], sent,
+                 lane->comm->ranks[to], expected);
+    for (int i = 0; i < 2; i++) {
+        rdl_text_add(&text, "; rank %d calls", lane->comm->ranks[i ? to : from]);
+        rdl_lane_show_site(lane, i ? to : from, &text);
+    }
+    rdl_say("%s", buffer);
+}
+
 static rdl_status judge_table(rdl_op *op)
 {
     rdl_lane *lane = op->lane;
     int n = lane->comm->size;
-    char group[RDL_LANE_TEXT];
 
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
@@ -234,13 +254,7 @@ static rdl_status judge_table(rdl_op *op)
 
             if (sent == expected)
                 continue;
-            rdl_lane_text(lane, group, sizeof group);
-            rdl_say("mismatch in call #%" PRIu64
-                    " on %s: all_to_all_v: rank %d "
-                    "sends %" PRIu64 " elements to rank %d, which expects "
-                    "%" PRIu64,
-                    lane->number, group, lane->comm->ranks[i], sent,
-                    lane->comm->ranks[j], expected);
+            say_differ(lane, i, j, sent, expected);
             return rdl_lane_fail(lane, RDL_MISMATCH);
         }
     return RDL_OK;
@@ -485,7 +499,7 @@ bool rdl_crowd_look(rdl_crowd *c, rdl_time *sleep)
     return ended;
 }
 
-static void wait_for_any(rdl_crowd *c)
+static void wait_for_any(rdl_crowd *c, rdl_pause *pause)
 {
     rdl_slice *mine = rdl_world_slice(c->world);
     rdl_time sleep = RDL_SLEEP_MOST;
@@ -496,13 +510,14 @@ static void wait_for_any(rdl_crowd *c)
             return;
         sched_yield();
     }
+    rdl_pause_sleep(pause);
     bell = rdl_bell_announce(mine);
     if (!rdl_crowd_is_ready(c) && !rdl_crowd_look(c, &sleep))
         rdl_bell_sleep(mine, bell, sleep);
     rdl_bell_withdraw(mine);
 }
 
-void rdl_crowd_run(rdl_crowd *c)
+void rdl_crowd_run(rdl_crowd *c, rdl_pause *pause)
 {
     bool moved;
 
@@ -511,5 +526,5 @@ void rdl_crowd_run(rdl_crowd *c)
             c->ops[i].ticket = rdl_turns_take(&c->ops[i].lane->turns);
     while (rdl_crowd_advance(c, &moved) > 0)
         if (!moved)
-            wait_for_any(c);
+            wait_for_any(c, pause);
 }

@@ -7,6 +7,7 @@
 #define RDL_COMM_OP_H
 
 #include "comm/lane.h"
+#include "comm/pause.h"
 #include "comm/plan.h"
 #include "comm/run.h"
 
@@ -100,7 +101,7 @@ bool rdl_crowd_is_ready(const rdl_crowd *crowd);
  * less if a deadline comes sooner. */
 bool rdl_crowd_look(rdl_crowd *crowd, rdl_time *sleep);
 
-/* To the end, waiting where it must. */
-void rdl_crowd_run(rdl_crowd *crowd);
+/* To the end, waiting where it must; pause (NULL: none) is that wait. */
+void rdl_crowd_run(rdl_crowd *crowd, rdl_pause *pause);
 
 #endif

@@ -99,9 +99,15 @@ static void publish(rdl_run *run)
     rdl_lane_publish(run->lane, run->fingerprint, &run->description);
 }
 
+static void show_site(const void *arg, int member, rdl_text *text)
+{
+    rdl_lane_show_site(arg, member, text);
+}
+
 static rdl_status judge(rdl_run *run)
 {
     rdl_lane *lane = run->lane;
+    rdl_sites sites = { show_site, lane };
     rdl_description descriptions[RDL_MAX_RANKS];
     char group[RDL_LANE_TEXT];
     rdl_status st;
@@ -110,7 +116,8 @@ static rdl_status judge(rdl_run *run)
         descriptions[i] =
             *rdl_slot_description(lane->peers[i].slot, lane->sequence);
     rdl_lane_text(lane, group, sizeof group);
-    st = rdl_verdict(descriptions, lane->comm->ranks, lane->comm->size, group);
+    st = rdl_verdict(descriptions, lane->comm->ranks, lane->comm->size, group,
+                     &sites);
     if (st == RDL_OK)
         st = rdl_fail(RDL_BUG, "fingerprints differ and calls do not, on %s",
                       group);

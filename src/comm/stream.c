@@ -3,6 +3,7 @@
 #include "comm/stream.h"
 
 #include "base/memory.h"
+#include "comm/call.h"
 #include "comm/world.h"
 
 #include <errno.h>
@@ -184,17 +185,28 @@ rdl_status rdl_stream_copy(rdl_stream *stream, void *target, const void *source,
         stream, (errand){ .target = target, .source = source, .bytes = bytes });
 }
 
-rdl_status rdl_stream_synchronize(rdl_stream *stream, int64_t timeout_ms)
+static rdl_status synchronize(rdl_stream *stream, int64_t timeout_ms,
+                              rdl_call_site site)
 {
     rdl_deadline deadline = 0;
+    rdl_pause pause;
 
     RDL_TRY(check(stream));
     RDL_TRY(rdl_wait_limit(stream->world, timeout_ms, &deadline));
     if (rdl_queue_is_mine(stream->queue))
         return rdl_fail(RDL_STATE, "stream '%s' cannot wait for itself",
                         stream->name);
-    return rdl_queue_wait(stream->queue, deadline);
+    pause = (rdl_pause){ .world = stream->world,
+                         .site = site,
+                         .operation = RDL_RECORD_SYNCHRONIZE,
+                         .stream = stream->text };
+    if (rdl_queue_query(stream->queue) == RDL_AGAIN)
+        rdl_pause_sleep(&pause);
+    return rdl_pause_end(&pause, rdl_queue_wait(stream->queue, deadline));
 }
+
+RDL_PUBLIC_CALL(rdl_stream_synchronize, synchronize(stream, timeout_ms, site),
+                rdl_stream *stream, int64_t timeout_ms)
 
 rdl_status rdl_stream_query(rdl_stream *stream)
 {
@@ -223,6 +235,7 @@ struct rdl_event {
     pthread_mutex_t lock; /* protects all below */
     pthread_cond_t changed;
     uint64_t recorded; /* how often it was recorded */
+    uint32_t stream;   /* the text of the last one's name */
     uint64_t reached;  /* the latest of these that a stream has passed */
     int pending;       /* pieces of work of streams that will touch it */
 };
@@ -395,11 +408,34 @@ rdl_status rdl_event_record(rdl_event *event, rdl_stream *stream)
 #endif
     pthread_mutex_lock(&event->lock);
     number = ++event->recorded;
+    event->stream = stream != NULL ? stream->text : 0;
     pthread_mutex_unlock(&event->lock);
     if (stream != NULL)
         return add_mark(stream, event, number, run_record);
     reach(event, number, 0);
     return RDL_OK;
+}
+
+/* On the program's own thread. */
+static rdl_status await_event(rdl_event *event, int64_t timeout_ms,
+                              rdl_call_site site)
+{
+    rdl_pause pause = { .world = event->world,
+                        .site = site,
+                        .operation = RDL_RECORD_SYNCHRONIZE };
+    rdl_deadline deadline = 0;
+    uint64_t number;
+    bool reached;
+
+    RDL_TRY(rdl_wait_limit(event->world, timeout_ms, &deadline));
+    pthread_mutex_lock(&event->lock);
+    number = event->recorded;
+    reached = event->reached >= number;
+    pause.stream = event->stream;
+    pthread_mutex_unlock(&event->lock);
+    if (!reached)
+        rdl_pause_sleep(&pause);
+    return rdl_pause_end(&pause, await_number(event, number, deadline));
 }
 
 static uint64_t latest(rdl_event *event)
@@ -417,17 +453,19 @@ rdl_status rdl_event_wait(rdl_event *event, rdl_stream *stream)
     RDL_TRY(check_event(event, stream));
     if (stream != NULL)
         return add_mark(stream, event, latest(event), run_wait);
-    return rdl_event_synchronize(event, 0);
+    return await_event(event, 0, RDL_CALL_SITE(NULL));
 }
 
-rdl_status rdl_event_synchronize(rdl_event *event, int64_t timeout_ms)
+static rdl_status synchronize_event(rdl_event *event, int64_t timeout_ms,
+                                    rdl_call_site site)
 {
-    rdl_deadline deadline = 0;
-
     RDL_TRY(check_event(event, NULL));
-    RDL_TRY(rdl_wait_limit(event->world, timeout_ms, &deadline));
-    return await_number(event, latest(event), deadline);
+    return await_event(event, timeout_ms, site);
 }
+
+RDL_PUBLIC_CALL(rdl_event_synchronize,
+                synchronize_event(event, timeout_ms, site), rdl_event *event,
+                int64_t timeout_ms)
 
 rdl_status rdl_event_query(rdl_event *event)
 {

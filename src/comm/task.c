@@ -316,7 +316,7 @@ rdl_status rdl_task_run(rdl_task *task, rdl_status stopped)
 
     rdl_crowd_init(&task->crowd);
     if (stopped == RDL_OK)
-        rdl_crowd_run(&task->crowd);
+        rdl_crowd_run(&task->crowd, NULL);
     else
         pass_over(task, stopped);
     /* After finish the task may be another's. */
@@ -360,6 +360,10 @@ rdl_status rdl_task_issue(rdl_task *task, const rdl_call *call)
 {
     rdl_work handle = rdl_task_handle(task);
 
+    atomic_store_explicit(
+        &task->record,
+        task->crowd.count > 0 ? task->crowd.ops[0].limit.record : 0,
+        memory_order_relaxed);
     if (call->work != NULL)
         *call->work = handle;
     if (call->stream == NULL) {
@@ -481,7 +485,7 @@ static void doze(rdl_world *world, const rdl_task *task, uint32_t generation,
 }
 
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
-                          rdl_deadline deadline)
+                          rdl_deadline deadline, rdl_pause *pause)
 {
     rdl_world *world = task->world;
     rdl_time sleep = RDL_SLEEP_MOST;
@@ -495,10 +499,12 @@ rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
         if (rdl_deadline_passed(deadline))
             return rdl_fail(RDL_TIMEOUT, "the work is not done yet");
         /* Every loop that waits for a drive flag yields. */
-        if (idle++ < 32)
+        if (idle++ < 32) {
             sched_yield();
-        else
-            doze(world, task, generation, deadline);
+            continue;
+        }
+        rdl_pause_sleep(pause);
+        doze(world, task, generation, deadline);
     }
     return RDL_OK;
 }

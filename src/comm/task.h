@@ -26,9 +26,10 @@ struct rdl_task {
     uint32_t index;
     _Atomic uint32_t generation;
     _Atomic uint32_t state;
-    _Atomic bool driven; /* the drive flag */
-    rdl_crowd crowd;     /* of whoever drives */
-    rdl_op own;          /* where the crowd is one */
+    _Atomic bool driven;     /* the drive flag */
+    _Atomic uint64_t record; /* of the first operation (base/recorder.h) */
+    rdl_crowd crowd;         /* of whoever drives */
+    rdl_op own;              /* where the crowd is one */
     rdl_status own_status;
     char *own_sentence;
     bool kept; /* somebody has the handle; under the world's task lock */
@@ -94,9 +95,10 @@ bool rdl_tasks_advance(rdl_world *world, bool look, rdl_time *sleep);
 /* Whether something active could go on. */
 bool rdl_tasks_are_ready(rdl_world *world);
 
-/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. */
+/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. pause
+ * (NULL: none) is that wait. */
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
-                          rdl_deadline deadline);
+                          rdl_deadline deadline, rdl_pause *pause);
 
 /* Waits until nothing is out. */
 void rdl_tasks_finish(rdl_world *world);

@@ -3,7 +3,6 @@
 #include "comm/verdict.h"
 
 #include "base/hash.h"
-#include "base/ranks.h"
 #include "comm/plan.h"
 
 #include <inttypes.h>
@@ -127,7 +126,7 @@ static void add_members(rdl_text *text, const rdl_description *descriptions,
 #define CAMPS_SHOWN 4
 
 rdl_status rdl_verdict(const rdl_description *descriptions, const int *ranks,
-                       int size, const char *group)
+                       int size, const char *group, const rdl_sites *sites)
 {
     camp camps[RDL_MAX_RANKS];
     int n = find_camps(descriptions, size, camps);
@@ -161,6 +160,8 @@ rdl_status rdl_verdict(const rdl_description *descriptions, const int *ranks,
         add_members(&text, descriptions, ranks, size, camps[c].fingerprint,
                     true);
         rdl_text_add(&text, ": %s", call);
+        if (sites->show != NULL)
+            sites->show(sites->arg, camps[c].first, &text);
     }
     if (n > CAMPS_SHOWN)
         rdl_text_add(&text, "; and %d more kinds of call", n - CAMPS_SHOWN);

@@ -6,6 +6,7 @@
 #define RDL_COMM_VERDICT_H
 
 #include "base/layout.h"
+#include "base/ranks.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -22,11 +23,18 @@ const char *rdl_reduction_name(unsigned reduction);
 void rdl_description_text(const rdl_description *description, char *text,
                           size_t bytes);
 
+/* Where members make their calls. NULL for show: nobody knows. */
+typedef struct rdl_sites {
+    /* Adds " at train.c:120", or nothing. */
+    void (*show)(const void *arg, int member, rdl_text *text);
+    const void *arg;
+} rdl_sites;
+
 /* What each of size members published for one call: ranks[i] is member i's world
  * rank, in the group named by text. Returns RDL_OK if all agree, else
  * RDL_MISMATCH and the verdict as sentence: by strict majority where there is
- * one, else camp beside camp. */
+ * one, else camp beside camp, each with the site of its first member. */
 rdl_status rdl_verdict(const rdl_description *descriptions, const int *ranks,
-                       int size, const char *group);
+                       int size, const char *group, const rdl_sites *sites);
 
 #endif

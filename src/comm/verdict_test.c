@@ -28,7 +28,8 @@ static rdl_status judge(const uint64_t *counts, int size)
         descriptions[i] = sum_of(counts[i]);
         ranks[i] = i;
     }
-    return rdl_verdict(descriptions, ranks, size, "group 'dp'");
+    return rdl_verdict(descriptions, ranks, size, "group 'dp'",
+                       &(rdl_sites){ 0 });
 }
 
 #define JUDGE(...)                                                             \
@@ -82,7 +83,8 @@ RDL_TEST(a_verdict_is_the_same_whoever_computes_it)
             descriptions[i] = sum_of(rdl_test_random(&seed) % 3);
         }
         for (int rank = 0; rank < size; rank++) {
-            rdl_status st = rdl_verdict(descriptions, ranks, size, "g");
+            rdl_status st =
+                rdl_verdict(descriptions, ranks, size, "g", &(rdl_sites){ 0 });
             const char *text = st == RDL_OK ? "" : rdl_error_detail();
 
             if (rank > 0)
@@ -181,7 +183,8 @@ RDL_TEST(the_sentence_of_a_thousand_ranks_is_cut_and_ends)
         descriptions[i] = sum_of((uint64_t)(i % 7));
         ranks[i] = RDL_MAX_RANKS - 1 - i;
     }
-    CHECK_STATUS(rdl_verdict(descriptions, ranks, RDL_MAX_RANKS, "the world"),
+    CHECK_STATUS(rdl_verdict(descriptions, ranks, RDL_MAX_RANKS, "the world",
+                             &(rdl_sites){ 0 }),
                  RDL_MISMATCH);
     CHECK_HAS(rdl_error_detail(), "no majority; ranks 1023,1016,");
     CHECK(strlen(rdl_error_detail()) < 1024);

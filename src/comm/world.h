@@ -103,7 +103,9 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
                              bool sends, rdl_lane **out, uint64_t *ticket);
 
 /* Calls revoke for each way of the lane that has been used. */
-void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way));
+void rdl_registry_revoke_pairs(rdl_lane *lane,
+                               void (*revoke)(rdl_lane *way, uint32_t site),
+                               uint32_t site);
 
 /* A slot for the lane, whose turn the caller has; the sequence goes on where the
  * key's last slot stopped. */
