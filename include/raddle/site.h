@@ -16,6 +16,8 @@
 #ifndef RADDLE_SITE_H
 #define RADDLE_SITE_H
 
+#include <raddle/status.h>
+
 #define RDL_SITE_TEXT(line) RDL_SITE_TEXT_OF(line)
 #define RDL_SITE_TEXT_OF(line) #line
 

@@ -115,7 +115,9 @@ static rdl_status check_header(const rdl_header *h, size_t bytes)
     return RDL_OK;
 }
 
-rdl_status rdl_arena_map(rdl_arena *arena, int fd)
+typedef rdl_status (*mapper)(int fd, size_t bytes, void **out);
+
+static rdl_status map(rdl_arena *arena, int fd, mapper how)
 {
     struct stat st;
     void *base;
@@ -134,7 +136,7 @@ rdl_status rdl_arena_map(rdl_arena *arena, int fd)
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
         return rdl_fail(RDL_FORMAT, "what was handed over is no raddle arena: "
                                     "it can shrink");
-    RDL_TRY(rdl_os_map(fd, (size_t)st.st_size, &base));
+    RDL_TRY(how(fd, (size_t)st.st_size, &base));
     status = check_header(base, (size_t)st.st_size);
     if (status != RDL_OK) {
         rdl_os_unmap(base, (size_t)st.st_size);
@@ -150,6 +152,16 @@ rdl_status rdl_arena_map(rdl_arena *arena, int fd)
         .inode = (uint64_t)st.st_ino,
     };
     return RDL_OK;
+}
+
+rdl_status rdl_arena_map(rdl_arena *arena, int fd)
+{
+    return map(arena, fd, rdl_os_map);
+}
+
+rdl_status rdl_arena_map_to_read(rdl_arena *arena, int fd)
+{
+    return map(arena, fd, rdl_os_map_to_read);
 }
 
 void rdl_arena_unmap(rdl_arena *arena)

@@ -25,6 +25,8 @@ rdl_status rdl_arena_make(int size, int *fd);
 /* Maps the file and checks that it is an arena of ours; takes fd on success.
  * RDL_FORMAT: it is not. */
 rdl_status rdl_arena_map(rdl_arena *arena, int fd);
+/* The same for one who only looks: nothing can be written. */
+rdl_status rdl_arena_map_to_read(rdl_arena *arena, int fd);
 void rdl_arena_unmap(rdl_arena *arena);
 
 static inline rdl_slice *rdl_arena_slice(const rdl_arena *arena, int rank)

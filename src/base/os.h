@@ -23,6 +23,8 @@ rdl_status rdl_os_reserve(int fd, size_t offset, size_t bytes);
 
 /* Maps the whole file, shared; a forked child does not inherit the mapping. */
 rdl_status rdl_os_map(int fd, size_t bytes, void **out);
+/* The same for one who only looks. */
+rdl_status rdl_os_map_to_read(int fd, size_t bytes, void **out);
 void rdl_os_unmap(void *memory, size_t bytes);
 
 /* Bytes the kernel has taken for the file: st_blocks * 512. */
