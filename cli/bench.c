@@ -30,6 +30,7 @@ typedef struct benchmark {
 static const benchmark benchmarks[] = {
     { "race", "several streams drive one communicator, with the fence and "
               "without" },
+    { "recorder", "what comparing and recording calls costs" },
     { "fence", "what the fence and the streams cost, and what they hide" },
 };
 
