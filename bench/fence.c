@@ -37,7 +37,8 @@ static const char help[] =
     "\n"
     "  fence     calls on one stream, without the fence and with it\n"
     "  helper    blocking calls, before there is a helper thread and after\n"
-    "  overlap   the longer of an all_gather and a sleep, and both at once\n";
+    "  overlap   the longer of an all_gather and a sleep, and both at once\n"
+    "  compute   likewise with work that computes; wants two cores a rank\n";
 
 typedef struct bench {
     int rank;
@@ -48,6 +49,8 @@ typedef struct bench {
     int64_t *input;
     int64_t *output;
     rdl_time sleep; /* beside a gather */
+    int64_t work;   /* likewise: rounds of compute */
+    double sum;     /* of them, so that they are not left out */
     int failures;   /* rows that are more than they may be */
 } bench;
 
@@ -133,6 +136,38 @@ static rdl_status gathers_beside_sleep(bench *b, int count)
     while (count-- > 0) {
         RDL_TRY(gather(b, &work));
         rdl_sleep(b->sleep);
+        RDL_TRY(rdl_work_wait(b->helped, work, 0));
+    }
+    return RDL_OK;
+}
+
+/* Work that wants a core and no memory: two cycles of multiplications that depend
+ * on each other. */
+static void compute(bench *b)
+{
+    double x = 1.0, y = 1.0;
+
+    for (int64_t i = 0; i < b->work; i++) {
+        x = x * 1.0000001 + 1e-9;
+        y = y * 0.9999999 + 1e-9;
+    }
+    b->sum += x + y;
+}
+
+static rdl_status computes(bench *b, int count)
+{
+    while (count-- > 0)
+        compute(b);
+    return RDL_OK;
+}
+
+static rdl_status gathers_beside_compute(bench *b, int count)
+{
+    rdl_work work;
+
+    while (count-- > 0) {
+        RDL_TRY(gather(b, &work));
+        compute(b);
         RDL_TRY(rdl_work_wait(b->helped, work, 0));
     }
     return RDL_OK;
@@ -246,6 +281,37 @@ static rdl_status compare_overlap(bench *b)
     return compare(b, &r, gathers, gathers_beside_sleep, 1, b->sleep);
 }
 
+/* Rounds of compute that take as long as a gather. */
+static rdl_status choose_work(bench *b)
+{
+    rdl_time time = 0;
+
+    b->work = 100000;
+    RDL_TRY(measure(b, computes, 1, &time));
+    RDL_TRY(measure(b, computes, 1, &time));
+    b->work = b->sleep * b->work / (time > 0 ? time : 1);
+    return share(b, &b->work);
+}
+
+static rdl_status compare_compute(bench *b)
+{
+    row r = { .name = "compute",
+              .bytes = GATHERED * sizeof(int64_t),
+              .most = 1.3 };
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (cores < 2L * b->size) {
+        if (b->rank == 0)
+            fprintf(stderr,
+                    WHO ": compute: not measured: %d ranks and their helpers "
+                        "want %d cores, and there are %ld\n",
+                    b->size, 2 * b->size, cores);
+        return RDL_OK;
+    }
+    RDL_TRY(choose_work(b));
+    return compare(b, &r, computes, gathers_beside_compute, 1, b->sleep);
+}
+
 static rdl_status run_all(bench *b)
 {
     RDL_TRY(compare_small(b, "fence", 8, unfenced, fenced));
@@ -253,7 +319,8 @@ static rdl_status run_all(bench *b)
                           helped_reduces));
     RDL_TRY(compare_small(b, "helper, barrier", 0, quiet_barriers,
                           helped_barriers));
-    return compare_overlap(b);
+    RDL_TRY(compare_overlap(b));
+    return compare_compute(b);
 }
 
 /* --- ranks ----------------------------------------------------------------- */

@@ -139,6 +139,14 @@ void keeper_start_next(keeper *k)
     rdl_job_started(k->job, s.rank);
 }
 
+void keeper_say_log_trouble(keeper *k, bool finished)
+{
+    char text[SAY_MOST];
+
+    if (logs_trouble(k->logs, finished, text, sizeof text))
+        output_say(k->out, k->options->who, "%s", text);
+}
+
 static size_t fill_polled(const keeper *k)
 {
     const int fd[POLL_FIXED] = {
@@ -174,12 +182,14 @@ static void take_all(keeper *k, size_t count)
     if (p[POLL_JOB].revents != 0)
         members_take(k);
     output_move(k->out, p + POLL_FIXED, count - POLL_FIXED);
+    keeper_say_log_trouble(k, false);
 }
 
-/* Each rank takes two pipes, a socket, and a descriptor that shows its death. */
+/* Each rank takes two pipes, a socket, and a descriptor that shows its death; and
+ * two logs, if they are wanted. */
 static int raise_descriptor_limit(keeper *k)
 {
-    rlim_t need = (rlim_t)k->options->ranks * 4 + 24;
+    rlim_t need = (rlim_t)k->options->ranks * (k->options->log_dir ? 6 : 4) + 24;
     struct rlimit raised;
 
     if (getrlimit(RLIMIT_NOFILE, &k->descriptors) != 0)
@@ -196,6 +206,22 @@ static int raise_descriptor_limit(keeper *k)
         k->options->ranks, (unsigned long long)need,
         (unsigned long long)raised.rlim_max);
     return STATUS_FAILED;
+}
+
+/* Last, so that nothing else can fail once the files are there. */
+static int open_logs(keeper *k)
+{
+    char why[SAY_MOST];
+
+    if (k->options->log_dir == NULL)
+        return 0;
+    k->logs = logs_open(k->options->log_dir, k->options->ranks, why, sizeof why);
+    if (k->logs == NULL) {
+        say(k->options->who, "%s", why);
+        return STATUS_USAGE;
+    }
+    output_log(k->out, k->logs);
+    return 0;
 }
 
 static int prepare(keeper *k)
@@ -220,7 +246,7 @@ static int prepare(keeper *k)
         return STATUS_FAILED;
     }
     if (rdl_job_create(k->options->ranks, &k->job) == RDL_OK)
-        return 0;
+        return open_logs(k);
     say(k->options->who, "cannot make the job: %s", rdl_error_detail());
     return STATUS_FAILED;
 }
@@ -229,6 +255,10 @@ static void fini(keeper *k)
 {
     rdl_job_destroy(k->job);
     output_close(k->out);
+    /* Nothing ran, so the next try may have the folder. */
+    if (k->own_code == STATUS_USAGE)
+        logs_discard(k->logs);
+    logs_close(k->logs);
     free(k->ranks);
     free(k->batch);
     free(k->polled);

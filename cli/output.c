@@ -17,9 +17,9 @@
 #define PREFIX_MOST 16
 
 /* What one read can add to a sink: a line that waited for its end, and, if all
- * that comes is newlines, a prefix for each byte. Beside it a few sentences of
- * our own must find room. */
-#define ROOM_FOR_SAYING (4 * SAY_MOST)
+ * that comes is newlines, a prefix for each byte. Beside it a screen and a few
+ * sentences of our own must find room. */
+#define ROOM_FOR_SAYING (16 * SAY_MOST)
 #define ROOM_WANTED (OUTPUT_LINE_MOST + READ_MOST * 8 + ROOM_FOR_SAYING)
 
 /* One pipe of one rank. */
@@ -37,6 +37,7 @@ struct output {
     int width; /* of the largest rank */
     sink out;
     sink err;
+    logs *logs;   /* NULL: none */
     sink *say_to; /* &err, or &out if both are the same file */
     stream *streams;
     size_t count;
@@ -85,6 +86,11 @@ output *output_open(int ranks, run_prefix prefix)
     }
     init_streams(o);
     return o;
+}
+
+void output_log(output *o, logs *l)
+{
+    o->logs = l;
 }
 
 static void close_stream(stream *s)
@@ -220,6 +226,9 @@ static bool read_stream(output *o, stream *s)
     ssize_t n =
         read(s->fd, s->line + s->used, room < READ_MOST ? room : READ_MOST);
 
+    if (n > 0 && o->logs != NULL)
+        logs_write(o->logs, s->rank, (s - o->streams) % 2 != 0,
+                   s->line + s->used, (size_t)n);
     if (n > 0)
         take_lines(o, s, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -314,6 +323,14 @@ size_t output_written(const output *o)
     return o->out.written + o->err.written;
 }
 
+void output_lines(output *o, const char *lines, size_t bytes)
+{
+    if (sink_room(o->say_to) < bytes)
+        return;
+    sink_put(o->say_to, lines, bytes);
+    flush(o);
+}
+
 void output_say(output *o, const char *who, const char *format, ...)
 {
     char text[SAY_MOST];
@@ -323,10 +340,7 @@ void output_say(output *o, const char *who, const char *format, ...)
     va_start(args, format);
     bytes = say_into(text, who, format, args);
     va_end(args);
-    if (sink_room(o->say_to) < bytes)
-        return;
-    sink_put(o->say_to, text, bytes);
-    flush(o);
+    output_lines(o, text, bytes);
 }
 
 /* What a rank printed and nobody has read. */

@@ -14,6 +14,7 @@
 #ifndef RDL_CLI_OUTPUT_H
 #define RDL_CLI_OUTPUT_H
 
+#include "logs.h"
 #include "run.h"
 #include "say.h"
 
@@ -28,6 +29,9 @@ typedef struct output output;
 /* For this many ranks; NULL with errno set if there is no memory. */
 output *output_open(int ranks, run_prefix prefix);
 void output_close(output *o);
+
+/* What ranks print from now on goes there too, which stays the caller's. */
+void output_log(output *o, logs *l);
 
 /* Makes the two pipes of rank; with PREFIX_OTHERS rank 0 gets copies of our own
  * descriptors instead, and what it writes passes us by. The caller gives their ends to the rank and then
@@ -57,6 +61,9 @@ size_t output_written(const output *o);
 /* A sentence of our own, behind the lines of ranks that came before it. */
 void output_say(output *o, const char *who, const char *format, ...)
     SAY_PRINTF(3, 4);
+
+/* The same for lines that are whole already; if there is no room, nothing. */
+void output_lines(output *o, const char *lines, size_t bytes);
 
 /* Gives up what was not written yet, and says what was lost in all, leaving aside
  * what nobody wants to read; true if something was. */

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "children.h"
 #include "command.h"
+#include "screen.h"
 #include "state.h"
 
 #include <signal.h>
@@ -10,6 +11,9 @@
 
 /* For ranks to fail by themselves, having been told of the first failure. */
 #define FAILING_MS 2000
+/* When ranks that still run are shown: most of those that only echo the failure
+ * have ended by then, and none has been asked to. */
+#define SCREEN_MS 1000
 /* After that long nobody can be said to be reading what we write, if nothing
  * was taken for a while. */
 #define OUTPUT_MS 9000
@@ -46,13 +50,30 @@ static void kill_ranks(keeper *k)
     enter(k, KILLING, KILL_WAIT_MS);
 }
 
+bool keeper_is_echo(const keeper *k, int rank)
+{
+    rdl_failure f;
+    rdl_member m;
+
+    return rdl_job_failure(k->job, rank, &f) == RDL_OK && f.status == RDL_PEER &&
+           !(rdl_job_member(k->job, rank, &m) == RDL_OK && m.reason != NULL);
+}
+
+/* While ranks end by themselves. The rank's own end tells more than that a process of
+ * it was lost. And who leaves its world and then ends may be seen to end after one
+ * that was told of the leaving. */
+static bool tells_more(const keeper *k, const first_failure *failure)
+{
+    if (k->phase != FAILING || k->first.rank < 0)
+        return false;
+    if (k->first.rank == failure->rank)
+        return k->first.by_member && !failure->by_member;
+    return keeper_is_echo(k, k->first.rank) && !keeper_is_echo(k, failure->rank);
+}
+
 void keeper_note_failure(keeper *k, const first_failure *failure)
 {
-    /* The rank's own end tells more than that a process of it was lost. */
-    bool better = k->phase == FAILING && k->first.by_member &&
-                  k->first.rank == failure->rank && !failure->by_member;
-
-    if (k->phase != RUNNING && !better)
+    if (k->phase != RUNNING && !tells_more(k, failure))
         return;
     k->first = *failure;
     if (k->phase != RUNNING)
@@ -82,11 +103,14 @@ void phases_order(keeper *k, int number, bool in_group)
     if (k->phase == RUNNING) {
         k->ended_by = number;
         k->trouble_at = clock_ms();
+        screen_show(k); /* if it was SIGQUIT, while they still run */
         end_ranks(k, ending_signals_for_ranks(k->ends->signals, number),
                   in_group);
     } else if (k->phase < KILLING && number == SIGINT) {
+        screen_show(k);
         kill_ranks(k);
     } else if (k->phase == FAILING) {
+        screen_show(k);
         end_ranks(k, SIGTERM, in_group && number == SIGTERM);
     } else if (k->phase > KILLING) {
         if (k->first.rank < 0 && k->own_code == 0)
@@ -145,6 +169,8 @@ static void say_verdict(keeper *k)
     if (k->verdict_said || k->launcher_gone)
         return;
     k->verdict_said = true;
+    keeper_say_log_trouble(k, true);
+    screen_show(k);
     if (k->cut_short > 0)
         snprintf(others, sizeof others,
                  "; %d other%s still running and %s ended", k->cut_short,
@@ -178,6 +204,16 @@ static void empty_pipes(keeper *k)
         k->own_code = STATUS_FAILED;
 }
 
+static void advance_failing(keeper *k)
+{
+    int64_t now = clock_ms();
+
+    if (now >= k->trouble_at + SCREEN_MS)
+        screen_show(k);
+    if (now >= k->deadline)
+        end_ranks(k, SIGTERM, false);
+}
+
 /* RUNNING or FAILING. */
 static void advance_running(keeper *k)
 {
@@ -187,8 +223,8 @@ static void advance_running(keeper *k)
         return;
     if (k->started == k->options->ranks && k->report < 0 && k->running == 0)
         kill_ranks(k); /* what the ranks have left behind */
-    else if (k->phase == FAILING && clock_ms() >= k->deadline)
-        end_ranks(k, SIGTERM, false);
+    else if (k->phase == FAILING)
+        advance_failing(k);
 }
 
 void phases_advance(keeper *k)
@@ -207,7 +243,10 @@ void phases_advance(keeper *k)
 
 int phases_wait_ms(const keeper *k)
 {
-    int64_t left = k->deadline - clock_ms();
+    int64_t next = k->phase == FAILING && !k->screen_shown
+                       ? k->trouble_at + SCREEN_MS
+                       : k->deadline;
+    int64_t left = next - clock_ms();
 
     if (k->phase == RUNNING)
         return -1;

@@ -39,6 +39,10 @@ const char run_help[] =
     "      --grace SECONDS  from asking ranks to end (SIGTERM) to ending them\n"
     "                       (SIGKILL), 0 to 86400, decimals allowed; default "
     "5\n"
+    "      --log-dir DIR    also write what each rank prints to DIR/rank-N.out "
+    "and\n"
+    "                       DIR/rank-N.err, which must not be there; DIR is "
+    "made\n"
     "      --no-prefix      print lines as they are, without the rank\n"
     "  -h, --help           print this text\n"
     "\n"
@@ -67,19 +71,20 @@ const char run_help[] =
     "was started), 1 for anything else that went wrong.\n";
 
 /* getopt's codes of options that have no letter. */
-enum { OPTION_GRACE = 256, OPTION_NO_PREFIX };
+enum { OPTION_GRACE = 256, OPTION_LOG_DIR, OPTION_NO_PREFIX };
 
 static const struct option long_options[] = {
     { "ranks", required_argument, NULL, 'n' },
     { "grace", required_argument, NULL, OPTION_GRACE },
+    { "log-dir", required_argument, NULL, OPTION_LOG_DIR },
     { "no-prefix", no_argument, NULL, OPTION_NO_PREFIX },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
 
-static const char *const option_names[] = { "--ranks", "--grace", "--no-prefix",
-                                            "--help",  "-n",      "-h",
-                                            NULL };
+static const char *const option_names[] = {
+    "--ranks", "--grace", "--log-dir", "--no-prefix", "--help", "-n", "-h", NULL
+};
 
 #define SEE_HELP "'raddle run --help' explains"
 
@@ -114,6 +119,16 @@ static bool parse_grace(const char *text, int64_t *ms)
         return false;
     }
     *ms = (int64_t)(seconds * 1000);
+    return true;
+}
+
+static bool parse_log_dir(const char *text, const char **folder)
+{
+    if (*text == '\0') {
+        say(RUN, "--log-dir takes a folder, and got an empty name; " SEE_HELP);
+        return false;
+    }
+    *folder = text;
     return true;
 }
 
@@ -152,6 +167,10 @@ static parsed parse_options(run_options *o, int argc, char **argv)
             break;
         case OPTION_GRACE:
             if (!parse_grace(optarg, &o->grace_ms))
+                return PARSED_WRONG;
+            break;
+        case OPTION_LOG_DIR:
+            if (!parse_log_dir(optarg, &o->log_dir))
                 return PARSED_WRONG;
             break;
         case OPTION_NO_PREFIX:

@@ -18,8 +18,9 @@ typedef struct run_options {
     int ranks;
     int64_t grace_ms; /* from SIGTERM to SIGKILL */
     run_prefix prefix;
-    char *path;  /* of the program */
-    char **argv; /* of the program, as typed; ended by NULL */
+    const char *log_dir; /* for what ranks print; NULL: none */
+    char *path;          /* of the program */
+    char **argv;         /* of the program, as typed; ended by NULL */
 } run_options;
 
 #endif

@@ -5,6 +5,7 @@
 #define RDL_CLI_STATE_H
 
 #include "keeper.h"
+#include "logs.h"
 #include "output.h"
 #include "say.h"
 
@@ -43,6 +44,7 @@ typedef struct keeper {
     rdl_job *job;
     bool job_failed; /* rdl_job_serve did; it is not asked again */
     output *out;
+    logs *logs; /* NULL: none are wanted */
     int signal_fd;
     struct pollfd *polled;
     struct rlimit descriptors; /* as ranks get it back */
@@ -64,6 +66,7 @@ typedef struct keeper {
     int own_code;  /* something of ours failed; 0: nothing */
     int cut_short; /* ranks that were running when we began to end them */
     bool cut_short_known;
+    bool screen_shown;
     bool verdict_said;
     sigset_t echo_due; /* signals that the launcher will tell of once more */
     bool launcher_gone;
@@ -86,6 +89,9 @@ void members_take(keeper *k);
 /* Starts the next rank, of which there is one. */
 void keeper_start_next(keeper *k);
 
+/* Says what became of the logs, if something did that was not said yet. */
+void keeper_say_log_trouble(keeper *k, bool finished);
+
 /* Reads how the start of a rank went. */
 void keeper_take_report(keeper *k);
 
@@ -93,6 +99,10 @@ void keeper_take_report(keeper *k);
 
 /* A rank failed, if none has before. */
 void keeper_note_failure(keeper *k, const first_failure *failure);
+
+/* Whether the rank has heard that another one failed, and has not said itself that it
+ * gives up. */
+bool keeper_is_echo(const keeper *k, int rank);
 
 /* Something of ours failed, and was said: the job ends at once with code. */
 void keeper_fail(keeper *k, int code);

@@ -1,6 +1,7 @@
 /* The program of a rank: streams, delayed by luck, issue on one communicator in an
  * order that is equal on all ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "luck.h"
 #include "race.h"
 
 #include "base/status.h"
@@ -33,20 +34,11 @@ typedef struct racer {
 
 /* --- luck ------------------------------------------------------------------ */
 
-static uint64_t draw(uint64_t *state, uint64_t below)
-{
-    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (x ^ x >> 31) % below;
-}
-
 /* Different in each call, so that no two can be taken for each other. Some fit the
  * lines of the protocol and some do not. */
 static size_t draw_count(uint64_t *state, int call)
 {
-    uint64_t blocks = draw(state, 3) == 0 ? 0 : draw(state, 60);
+    uint64_t blocks = race_draw(state, 3) == 0 ? 0 : race_draw(state, 60);
 
     return (size_t)(blocks * RACE_CALLS) + (size_t)call + 1;
 }
@@ -72,11 +64,11 @@ static bool make_turns(racer *r)
         turn *t = &r->turns[c];
         size_t in;
 
-        t->stream = (int)draw(&common, (uint64_t)s->arm->streams);
-        t->gathers = draw(&common, 2) == 0;
+        t->stream = (int)race_draw(&common, (uint64_t)s->arm->streams);
+        t->gathers = race_draw(&common, 2) == 0;
         t->count = draw_count(&common, c);
         if (s->arm->delays)
-            t->delay.tv_nsec = (long)draw(&own, RACE_DELAY_US * 1000);
+            t->delay.tv_nsec = (long)race_draw(&own, RACE_DELAY_US * 1000);
         in = t->gathers ? t->count : size * t->count;
         t->input = calloc(in, sizeof *t->input);
         t->output = calloc(size * t->count, sizeof *t->output);
@@ -195,21 +187,9 @@ static void judge(const racer *r, rdl_status st, race_report *report)
         for (int c = 0; c < RACE_CALLS && report->end == RACE_PASSED; c++)
             if (!is_right(r, c, report))
                 report->end = RACE_WRONG;
-    } else if (st == RDL_MISMATCH) {
-        report->end = RACE_MISMATCH;
-    } else if (st == RDL_TIMEOUT) {
-        report->end = RACE_TIMEOUT;
     } else {
-        report->end = st == RDL_PEER ? RACE_SECOND : RACE_BROKEN;
+        report->end = race_end_of(st);
     }
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
 static void close_all(racer *r)
@@ -241,11 +221,11 @@ void race_rank(const race_setting *setting, int rank, race_report *report)
 {
     racer r = { .setting = setting, .rank = rank };
     rdl_status st = open_world(&r);
-    double start = now_ms();
+    double start = race_now_ms();
 
     if (st == RDL_OK) {
         st = issue_all(&r);
-        report->ms = now_ms() - start;
+        report->ms = race_now_ms() - start;
         judge(&r, st, report);
     } else { /* broken, as the report says already */
         snprintf(report->sentence, sizeof report->sentence, "%s",

@@ -15,13 +15,22 @@
 /* All limits inside have passed by then, the start's among them. */
 #define WATCH_MS (20000 + 5 * RACE_LIMIT_MS)
 
+race_end race_end_of(rdl_status st)
+{
+    if (st == RDL_MISMATCH)
+        return RACE_MISMATCH;
+    if (st == RDL_TIMEOUT)
+        return RACE_TIMEOUT;
+    return st == RDL_PEER ? RACE_SECOND : RACE_BROKEN;
+}
+
 static bool start_rank(const race_setting *setting, int rank,
                        race_report *report, pid_t *pid)
 {
     *pid = fork();
     if (*pid != 0)
         return *pid > 0;
-    race_rank(setting, rank, report);
+    (setting->blas != NULL ? race_train : race_rank)(setting, rank, report);
     _exit(0);
 }
 
@@ -72,7 +81,8 @@ static void watch(pid_t *pids, int n, race_report *reports)
 /* RACE_SECOND alone has no cause: nobody else has failed. */
 static bool sum_up(const race_report *reports, int n, race_report *sum)
 {
-    *sum = (race_report){ .end = RACE_PASSED };
+    *sum = reports[0]; /* if all pass, they have the same to say */
+    sum->end = RACE_PASSED;
     for (int i = 0; i < n; i++) {
         double ms = reports[i].ms > sum->ms ? reports[i].ms : sum->ms;
         bool worse =

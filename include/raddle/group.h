@@ -70,6 +70,24 @@ RDL_CALL rdl_status rdl_group_rank_of(rdl_world *world, rdl_group group,
 RDL_CALL rdl_status rdl_group_world_rank(rdl_world *world, rdl_group group,
                                          int group_rank, int *world_rank);
 
+/* A new group of those of group's members that are left: all but the ranks that
+ * have died, closed their world or aborted it, in the same order. Every member
+ * that is left calls it, and all of them get the same group, also if they heard of
+ * different deaths, or one dies meanwhile: it is then left out for all, or for
+ * nobody. The n-th call of each member on one group belongs together, and makes
+ * another group than the call before. The old group is ended on all its members,
+ * as by rdl_group_revoke, if it has not failed before; it is closed as ever, and
+ * the new one too. Waits at most timeout_ms (0: the world's limit) for members that
+ * are there and do not call.
+ *
+ * RDL_TIMEOUT: those are named; a rank that is stopped is one of them. Call again to
+ * go on waiting. RDL_INVALID: a stale handle, not a member, out is NULL, a negative
+ * limit; nothing is ended then. RDL_STATE: another thread of this rank is in such a
+ * call on the group. RDL_NO_MEMORY: call again. RDL_PEER: the others take this rank
+ * for gone. On failure *out is untouched. */
+RDL_CALL rdl_status rdl_group_shrink(rdl_world *world, rdl_group group,
+                                     int64_t timeout_ms, rdl_group *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -70,8 +70,6 @@ RDL_CALL rdl_status rdl_work_revoke_at(rdl_world *world, rdl_work work,
                                        const char *site);
 RDL_CALL rdl_status rdl_group_revoke_at(rdl_world *world, rdl_group group,
                                         const char *site);
-RDL_CALL rdl_status rdl_batch_end_at(rdl_batch *batch, const rdl_call *call,
-                                     const char *site);
 
 #ifdef __cplusplus
 }
@@ -82,6 +80,5 @@ RDL_CALL rdl_status rdl_batch_end_at(rdl_batch *batch, const rdl_call *call,
 #define rdl_work_fence(...) rdl_work_fence_at(__VA_ARGS__, RDL_HERE)
 #define rdl_work_revoke(...) rdl_work_revoke_at(__VA_ARGS__, RDL_HERE)
 #define rdl_group_revoke(...) rdl_group_revoke_at(__VA_ARGS__, RDL_HERE)
-#define rdl_batch_end(...) rdl_batch_end_at(__VA_ARGS__, RDL_HERE)
 #endif
 #endif

@@ -24,6 +24,14 @@ typedef struct rdl_world rdl_world;
 
 #define RDL_MAX_RANKS 1024
 
+/* Whether the members of a group compare their calls, before anything moves. */
+typedef enum rdl_check {
+    RDL_CHECK_DEFAULT, /* RADDLE_CHECK in the environment; without it, ON */
+    RDL_CHECK_ON,      /* each call is compared */
+    RDL_CHECK_STRICT,  /* and none returns before all members were compared */
+    RDL_CHECK_OFF /* calls that differ give wrong data, or wait to the limit */
+} rdl_check;
+
 /* Zero is the default of every field. */
 typedef struct rdl_world_options {
     rdl_host *host;  /* NULL: a host of its own; kept until close */
@@ -36,6 +44,7 @@ typedef struct rdl_world_options {
                               RADDLE_START_TIMEOUT in seconds */
     int64_t timeout_ms; /* for each operation; 0: 300,000, or RADDLE_TIMEOUT
                               in seconds */
+    rdl_check check;    /* the same on all ranks */
 } rdl_world_options;
 
 /* Joins the job and waits until all ranks have joined. options may be NULL.
@@ -44,11 +53,11 @@ typedef struct rdl_world_options {
  * RADDLE_WORLD_SIZE as `raddle run` sets them; else RANK and WORLD_SIZE as
  * torchrun sets them, with MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID,
  * TORCHELASTIC_RESTART_COUNT and RADDLE_JOB naming the job (all that are set
- * must be equal on its ranks) and LOCAL_WORLD_SIZE checked; else this is a world
- * of one. A world of one opens no socket and maps no arena.
+ * must be equal on its ranks) and LOCAL_WORLD_SIZE checked; else what mpirun or
+ * srun set (raddle-environment(7)); else this is a world of one. A world of one opens no socket and maps no arena.
  *
  * RDL_INVALID: options or environment are wrong. RDL_MISMATCH: the ranks
- * disagree about size, rank, or version. RDL_TIMEOUT: not all joined in time
+ * disagree about size, rank, version or check. RDL_TIMEOUT: not all joined in time
  * ("3 of 4 joined, missing rank 3"). RDL_PEER: a rank left while starting.
  * RDL_UNSUPPORTED: ranks on more than one host. RDL_NO_MEMORY, RDL_SYSTEM,
  * RDL_FORMAT. On failure *out is untouched and nothing is left behind. */

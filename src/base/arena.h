@@ -12,20 +12,23 @@
 typedef struct rdl_arena {
     rdl_header *header;
     unsigned char *base;
-    size_t bytes;
-    int size; /* ranks */
-    int fd;   /* for reserving and counting; the arena's */
+    size_t bytes;         /* of header and slices */
+    unsigned char *heaps; /* NULL: not mapped, as there is no room */
+    size_t heap_bytes;    /* of each rank, behind the slices */
+    int size;             /* ranks */
+    int fd;               /* for reserving and counting; the arena's */
     uint64_t device, inode;
 } rdl_arena;
 
-/* Makes the file for size ranks and reserves and fills its header. The caller
- * owns *fd. */
+/* Makes the file for size ranks, with heaps as large as the limit of files allows,
+ * and reserves and fills its header. The caller owns *fd. */
 rdl_status rdl_arena_make(int size, int *fd);
 
-/* Maps the file and checks that it is an arena of ours; takes fd on success.
- * RDL_FORMAT: it is not. */
+/* Checks that the file is an arena of ours, and maps it, the heaps only where they
+ * leave this process address space enough; takes fd on success. RDL_FORMAT: it is
+ * none. */
 rdl_status rdl_arena_map(rdl_arena *arena, int fd);
-/* The same for one who only looks: nothing can be written. */
+/* The same for one who only looks: nothing can be written, and heaps are left out. */
 rdl_status rdl_arena_map_to_read(rdl_arena *arena, int fd);
 void rdl_arena_unmap(rdl_arena *arena);
 
@@ -35,8 +38,13 @@ static inline rdl_slice *rdl_arena_slice(const rdl_arena *arena, int rank)
                                  (size_t)rank * RDL_SLICE_BYTES);
 }
 
-/* The page of rank's slice on which it says how it fares. */
+/* The page of rank's slice on which it says how it fares; before it is let in. */
 rdl_status rdl_arena_reserve_state(const rdl_arena *arena, int rank);
+
+/* The word of a rank that cannot map the arena: it gives up, with its reason, through
+ * the file alone. What is no sealed memory file is left as it is. */
+void rdl_arena_write_failure(int fd, int rank, rdl_status status,
+                             const char *reason);
 
 /* Writes down why the start failed, once; the first cause stays. */
 void rdl_arena_fail_start(rdl_arena *arena, rdl_status status,

@@ -10,6 +10,8 @@
  *                texts      rank lists, names, call sites and sentences
  *                records    what this rank did last
  *                staging    data on its way to peers
+ *     heap 0     what rank 0's program takes     taken and written by rank 0
+ *     heap 1     ...
  *
  * The file is sparse: every region has its greatest size, and each rank reserves
  * what it uses of its own. It holds no pointers. One word is written by peers:
@@ -54,8 +56,8 @@ typedef struct rdl_description {
     uint8_t operation;
     uint8_t dtype;
     uint8_t reduction;
-    uint8_t reserved;
-    double factor; /* as the reduction uses it; 0: none */
+    uint8_t receives; /* of a transfer: this is its receiving end */
+    double factor;    /* as the reduction uses it; 0: none */
     uint64_t site;
     uint64_t detail; /* hash of a list of counts that all must share; else 0 */
 } rdl_description;
@@ -72,7 +74,8 @@ typedef struct rdl_slot {
     _Atomic uint32_t cause_text; /* of the failure's sentence; 0: none */
     _Atomic uint64_t name;       /* hash of the name alone */
     uint64_t last_tag;           /* the owner's, also while the slot is free */
-    uint64_t reserved;
+    _Atomic uint32_t counts_text; /* of the present call's list of counts */
+    _Atomic uint32_t vote_text;   /* who is gone, of a group that shrinks */
 } rdl_slot;
 
 /* --- a record: one call, as the rank that made it saw it ------------------- */
@@ -104,7 +107,9 @@ typedef struct rdl_slice {
     uint32_t failure; /* status; this and reason are written before state */
     uint32_t pid;     /* this and what follows is written before JOINED */
     uint32_t records; /* places of its ring of records; 0: it keeps none */
-    uint64_t started; /* the process' start time, in clock ticks */
+    uint32_t check;   /* rdl_check, the same on all ranks */
+    uint32_t reserved;
+    uint64_t started;       /* the process' start time, in clock ticks */
     uint64_t pid_namespace; /* pids of another namespace mean nothing here */
     uint64_t ticks_then; /* the records' counter, and the clock, as this rank */
     int64_t time_then;   /* joined: base/ticks.h */
@@ -123,6 +128,19 @@ typedef struct rdl_slice {
 #define RDL_SLICE_BYTES                                                        \
     (((RDL_STAGING_AT + RDL_STAGING_MOST) + 0x1fffff) & ~(size_t)0x1fffff)
 
+/* --- the heaps, behind all slices ------------------------------------------ */
+
+/* Address space that nobody pays for until it is taken: of one rank, and of all
+ * ranks of a job together. A race detector has shadows for little. */
+#ifdef __SANITIZE_THREAD__
+#define RDL_HEAP_MOST ((size_t)1 << 30)
+#define RDL_HEAPS_MOST ((size_t)8 << 30)
+#else
+#define RDL_HEAP_MOST ((size_t)64 << 30)
+#define RDL_HEAPS_MOST ((size_t)512 << 30)
+#endif
+#define RDL_HEAP_ALIGN ((size_t)2 << 20)
+
 /* --- the header ------------------------------------------------------------ */
 
 /* What a launcher knows of a rank's end. Written by the launcher only: text,
@@ -136,6 +154,7 @@ typedef struct rdl_header {
     uint64_t magic;
     uint64_t layout; /* rdl_layout_hash() */
     uint64_t slice_bytes;
+    uint64_t heap_bytes; /* of each rank; 0: the file has no heaps */
     uint32_t size;
     uint32_t maker_pid;
     uint64_t maker_started;

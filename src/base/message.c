@@ -1,4 +1,5 @@
-/* Messages with a descriptor. */
+/* Messages with a descriptor. No call here waits inside the kernel: an end that
+ * takes nothing, or a message that another reader took, holds nobody up. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/message.h"
 
@@ -40,7 +41,7 @@ rdl_status rdl_message_send(int socket, const void *message, size_t bytes,
     }
     if (!rdl_fault_os())
         do
-            sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+            sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
         while (sent < 0 && errno == EINTR);
     if (sent == (ssize_t)bytes)
         return RDL_OK;
@@ -121,15 +122,17 @@ rdl_status rdl_message_receive(int socket, void *message, size_t bytes, int *fd,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes };
-    ssize_t got = -1;
+    ssize_t got;
     rdl_status st;
     int more;
 
-    RDL_TRY(wait_readable(socket, deadline));
-    if (!rdl_fault_os())
-        do
-            got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
-        while (got < 0 && errno == EINTR);
+    do {
+        RDL_TRY(wait_readable(socket, deadline));
+        got = rdl_fault_os()
+                  ? -1
+                  : recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        /* Another process that has this socket may have taken the message. */
+    } while (got < 0 && (errno == EINTR || errno == EAGAIN));
     if (got < 0 && errno != ECONNRESET)
         return rdl_fail_errno(errno, "cannot receive from the rendezvous");
     if (got < 0)
@@ -144,6 +147,51 @@ rdl_status rdl_message_receive(int socket, void *message, size_t bytes, int *fd,
         *fd = -1;
     }
     return st;
+}
+
+rdl_answer rdl_answer_make(const rdl_hello *hello, rdl_status status)
+{
+    rdl_answer answer = { .magic = RDL_MAGIC, .status = (uint32_t)status };
+
+    if (hello != NULL) {
+        answer.pid = hello->pid;
+        answer.started = hello->started;
+        answer.pid_namespace = hello->pid_namespace;
+    }
+    if (status != RDL_OK)
+        snprintf(answer.text, sizeof answer.text, "%s", rdl_error_detail());
+    return answer;
+}
+
+/* Whether the next message is an answer that another living process waits for. */
+static bool is_anothers(int socket, const rdl_process *self)
+{
+    rdl_answer answer;
+    rdl_process other;
+
+    /* Without room for a descriptor none is taken by looking. */
+    if (recv(socket, &answer, sizeof answer, MSG_PEEK | MSG_DONTWAIT) !=
+            (ssize_t)sizeof answer ||
+        rdl_answer_check(&answer) != RDL_OK || answer.pid == 0)
+        return false;
+    other = (rdl_process){ answer.pid, answer.started, answer.pid_namespace };
+    return (other.pid != self->pid || other.started != self->started) &&
+           rdl_process_liveness(self, &other) != RDL_DEAD;
+}
+
+rdl_status rdl_message_await_answer(int socket, const rdl_process *self,
+                                    rdl_deadline deadline)
+{
+    for (;;) {
+        RDL_TRY(wait_readable(socket, deadline));
+        if (!is_anothers(socket, self))
+            return RDL_OK;
+        if (rdl_deadline_passed(deadline))
+            return rdl_fail(RDL_TIMEOUT, "another process that shares our "
+                                         "socket to the rendezvous does not "
+                                         "take its answer");
+        rdl_sleep(INT64_C(500000));
+    }
 }
 
 rdl_status rdl_message_check_user(int socket)

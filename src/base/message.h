@@ -28,12 +28,19 @@ typedef struct rdl_hello {
     uint32_t reserved;
 } rdl_hello;
 
+/* To the process that said hello: several may share a launcher's socket. */
 typedef struct rdl_answer {
     uint64_t magic;
     uint32_t status;
-    uint32_t reserved;
-    char text[480];
+    uint32_t pid; /* 0: nobody's in particular */
+    uint64_t started;
+    uint64_t pid_namespace;
+    char text[464];
 } rdl_answer;
+
+/* hello: NULL if none could be read. Unless RDL_OK, the text is the calling thread's
+ * sentence. */
+rdl_answer rdl_answer_make(const rdl_hello *hello, rdl_status status);
 
 /* One whole message; fd is passed along if it is not -1. */
 rdl_status rdl_message_send(int socket, const void *message, size_t bytes,
@@ -44,6 +51,11 @@ rdl_status rdl_message_send(int socket, const void *message, size_t bytes,
  * RDL_FORMAT: another length, or more than one descriptor. RDL_TIMEOUT. */
 rdl_status rdl_message_receive(int socket, void *message, size_t bytes, int *fd,
                                rdl_deadline deadline);
+
+/* Leaves an answer to another process where it is, and returns when there is one to
+ * self, or one to nobody that still runs, or what is no answer. RDL_TIMEOUT. */
+rdl_status rdl_message_await_answer(int socket, const rdl_process *self,
+                                    rdl_deadline deadline);
 
 /* RDL_INVALID unless the other end belongs to our user. */
 rdl_status rdl_message_check_user(int socket);

@@ -4,7 +4,9 @@
 
 #include "base/fault.h"
 #include "base/layout.h"
+#include "base/limits.h"
 #include "base/memory.h"
+#include "base/text_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +23,17 @@
 
 static int make_sealed(size_t bytes)
 {
-    int fd = memfd_create("raddle", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int error;
+    int fd, error;
 
+    if (rdl_limits_file(bytes) < bytes) { /* the kernel would send SIGXFSZ */
+        errno = EFBIG;
+        return -1;
+    }
+    fd = memfd_create("raddle", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -1;
-    if (ftruncate(fd, (off_t)bytes) == 0 &&
+    /* Its descriptor is all that opens it; a path of /proc to one shall not. */
+    if (fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         return fd;
     error = errno;
@@ -62,12 +69,31 @@ rdl_status rdl_os_reserve(int fd, size_t offset, size_t bytes)
                                        bytes);
 }
 
-static rdl_status map(int fd, size_t bytes, int protection, void **out)
+rdl_status rdl_os_discard(int fd, size_t offset, size_t bytes)
+{
+    int error = EINTR;
+
+    if (rdl_fault_os())
+        error = errno;
+    while (error == EINTR)
+        error = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                          (off_t)offset, (off_t)bytes)
+                    ? errno
+                    : 0;
+    return error == 0 ? RDL_OK
+                      : rdl_fail_errno(error,
+                                       "cannot give %zu bytes of shared "
+                                       "memory back",
+                                       bytes);
+}
+
+static rdl_status map(int fd, size_t offset, size_t bytes, int protection,
+                      void **out)
 {
     void *memory = MAP_FAILED;
 
     if (!rdl_fault_os())
-        memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+        memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
     if (memory == MAP_FAILED)
         return rdl_fail_errno(errno,
                               "cannot map %zu bytes of shared memory "
@@ -79,14 +105,19 @@ static rdl_status map(int fd, size_t bytes, int protection, void **out)
     return RDL_OK;
 }
 
-rdl_status rdl_os_map(int fd, size_t bytes, void **out)
+rdl_status rdl_os_map(int fd, size_t offset, size_t bytes, void **out)
 {
-    return map(fd, bytes, PROT_READ | PROT_WRITE, out);
+    return map(fd, offset, bytes, PROT_READ | PROT_WRITE, out);
 }
 
-rdl_status rdl_os_map_to_read(int fd, size_t bytes, void **out)
+rdl_status rdl_os_map_to_read(int fd, size_t offset, size_t bytes, void **out)
 {
-    return map(fd, bytes, PROT_READ, out);
+    return map(fd, offset, bytes, PROT_READ, out);
+}
+
+void rdl_os_leave_out_of_dumps(void *memory, size_t bytes)
+{
+    madvise(memory, bytes, MADV_DONTDUMP); /* older kernels dump it */
 }
 
 void rdl_os_unmap(void *memory, size_t bytes)
@@ -204,6 +235,33 @@ rdl_liveness rdl_process_liveness(const rdl_process *self,
         return errno == ENOENT || errno == ESRCH ? RDL_DEAD : RDL_UNKNOWN;
     return started == other->started && state != 'Z' && state != 'X' ? RDL_ALIVE
                                                                      : RDL_DEAD;
+}
+
+static bool is_dumping(uint32_t pid)
+{
+    char text[4096];
+    const char *at;
+
+    if (rdl_read_text(text, sizeof text, "", "/proc/%" PRIu32 "/status", pid) !=
+        RDL_OK)
+        return false;
+    at = strstr(text, "\nCoreDumping:"); /* since Linux 4.15 */
+    return at != NULL && at[strcspn(at, "01")] == '1';
+}
+
+rdl_condition rdl_process_condition(const rdl_process *self,
+                                    const rdl_process *other)
+{
+    uint64_t started;
+    char state;
+
+    if (self->pid_namespace == 0 ||
+        self->pid_namespace != other->pid_namespace || other->pid == self->pid ||
+        !read_stat(other->pid, &state, &started) || started != other->started)
+        return RDL_GOES_ON;
+    if (state == 'T' || state == 't')
+        return RDL_STOPPED;
+    return is_dumping(other->pid) ? RDL_DUMPING : RDL_GOES_ON;
 }
 
 /* --- waiting --------------------------------------------------------------- */

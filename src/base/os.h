@@ -21,11 +21,17 @@ rdl_status rdl_os_memory_file(size_t bytes, int *fd);
 /* Takes the pages for real, so that no later touch can fail. */
 rdl_status rdl_os_reserve(int fd, size_t offset, size_t bytes);
 
-/* Maps the whole file, shared; a forked child does not inherit the mapping. */
-rdl_status rdl_os_map(int fd, size_t bytes, void **out);
+/* Gives the pages back: what is read there is zero again. */
+rdl_status rdl_os_discard(int fd, size_t offset, size_t bytes);
+
+/* Maps a part of the file, shared; a forked child does not inherit the mapping. */
+rdl_status rdl_os_map(int fd, size_t offset, size_t bytes, void **out);
 /* The same for one who only looks. */
-rdl_status rdl_os_map_to_read(int fd, size_t bytes, void **out);
+rdl_status rdl_os_map_to_read(int fd, size_t offset, size_t bytes, void **out);
 void rdl_os_unmap(void *memory, size_t bytes);
+
+/* A core dump would touch, and so take, every page of a sparse range. */
+void rdl_os_leave_out_of_dumps(void *memory, size_t bytes);
 
 /* Bytes the kernel has taken for the file: st_blocks * 512. */
 rdl_status rdl_os_file_bytes(int fd, uint64_t *bytes);
@@ -59,6 +65,16 @@ typedef enum rdl_liveness {
 /* Whether that very process still runs; a zombie is dead. self: the asker. */
 rdl_liveness rdl_process_liveness(const rdl_process *self,
                                   const rdl_process *other);
+
+typedef enum rdl_condition {
+    RDL_GOES_ON, /* or it cannot be told */
+    RDL_STOPPED, /* by a signal or a debugger */
+    RDL_DUMPING  /* it has crashed, and the kernel writes its core */
+} rdl_condition;
+
+/* What keeps that very process from going on. self: the asker. */
+rdl_condition rdl_process_condition(const rdl_process *self,
+                                    const rdl_process *other);
 
 /* --- waiting --------------------------------------------------------------- */
 

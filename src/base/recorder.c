@@ -126,7 +126,8 @@ void rdl_recorder_end(rdl_recorder *recorder, uint64_t number, uint32_t status,
 
     if (record == NULL)
         return;
-    if (slept) {
+    /* When a call failed tells whether its program has gone on since. */
+    if (slept || status != 0) {
         peer = (int)(uint16_t)(get(record, STATE) >> 16) - 1;
         took =
             (rdl_ticks(recorder->even) - get(record, TICKS)) >> TOOK_SHIFT | 1;
@@ -146,9 +147,13 @@ static uint32_t places(const rdl_slice *slice)
 
 uint64_t rdl_records_newest(const rdl_slice *slice)
 {
-    return places(slice) == 0
-               ? 0
-               : atomic_load_explicit(&slice->recorded, memory_order_acquire);
+    uint64_t newest =
+        places(slice) == 0
+            ? 0
+            : atomic_load_explicit(&slice->recorded, memory_order_acquire);
+
+    /* Nobody makes so many; and who counts to it comes to an end. */
+    return newest > UINT64_MAX / 2 ? 0 : newest;
 }
 
 uint64_t rdl_records_oldest(const rdl_slice *slice)

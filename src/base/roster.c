@@ -58,6 +58,20 @@ static rdl_status check_layout(const rdl_hello *hello)
                     rdl_layout_hash());
 }
 
+/* Then another rank is missing, most likely: nobody waits for it until the limit. A
+ * job that runs goes on without the newcomer. */
+static rdl_status claim_twice(rdl_roster *roster, const rdl_process *member,
+                              const rdl_hello *hello)
+{
+    rdl_status st = rdl_fail(RDL_MISMATCH,
+                             "two claim to be rank %" PRIu32
+                             ": process %" PRIu32 " and process %" PRIu32,
+                             hello->rank, member->pid, hello->pid);
+
+    return rdl_arena_joined(&roster->arena) < roster->size ? fail_all(roster, st)
+                                                           : st;
+}
+
 static rdl_status check_place(rdl_roster *roster, const rdl_hello *hello)
 {
     rdl_process *member;
@@ -73,12 +87,7 @@ static rdl_status check_place(rdl_roster *roster, const rdl_hello *hello)
         return rdl_fail(RDL_INVALID, "rank %" PRIu32 " is outside 0..%d",
                         hello->rank, roster->size - 1);
     member = &roster->members[hello->rank];
-    if (member->pid != 0)
-        return rdl_fail(RDL_MISMATCH,
-                        "rank %" PRIu32 " is taken by process %" PRIu32
-                        "; process %" PRIu32 " cannot be it too",
-                        hello->rank, member->pid, hello->pid);
-    return RDL_OK;
+    return member->pid != 0 ? claim_twice(roster, member, hello) : RDL_OK;
 }
 
 rdl_status rdl_roster_admit(rdl_roster *roster, const rdl_hello *hello)
@@ -90,6 +99,10 @@ rdl_status rdl_roster_admit(rdl_roster *roster, const rdl_hello *hello)
     if (st != RDL_OK)
         return fail_all(roster, st);
     RDL_TRY(check_place(roster, hello));
+    /* Before it comes: then it has where to say what goes wrong. */
+    st = rdl_arena_reserve_state(&roster->arena, (int)hello->rank);
+    if (st != RDL_OK)
+        return fail_all(roster, st);
     roster->members[hello->rank] =
         (rdl_process){ .pid = hello->pid,
                        .started = hello->started,
@@ -97,22 +110,22 @@ rdl_status rdl_roster_admit(rdl_roster *roster, const rdl_hello *hello)
     return RDL_OK;
 }
 
-rdl_status rdl_roster_refuse(int socket, rdl_status status)
+rdl_status rdl_roster_refuse(int socket, const rdl_hello *hello,
+                             rdl_status status)
 {
-    rdl_answer answer = { .magic = RDL_MAGIC, .status = (uint32_t)status };
+    rdl_answer answer = rdl_answer_make(hello, status);
 
-    snprintf(answer.text, sizeof answer.text, "%s", rdl_error_detail());
     return rdl_message_send(socket, &answer, sizeof answer, -1);
 }
 
 rdl_status rdl_roster_answer(rdl_roster *roster, const rdl_hello *hello,
                              int socket)
 {
-    rdl_answer answer = { .magic = RDL_MAGIC, .status = RDL_OK };
+    rdl_answer answer = rdl_answer_make(hello, RDL_OK);
     rdl_status st = rdl_roster_admit(roster, hello);
 
     if (st != RDL_OK)
-        return rdl_roster_refuse(socket, st);
+        return rdl_roster_refuse(socket, hello, st);
     st = rdl_message_send(socket, &answer, sizeof answer, roster->arena.fd);
     if (st != RDL_OK) /* it never got the arena, so the place is free again */
         roster->members[hello->rank] = (rdl_process){ 0 };

@@ -30,8 +30,10 @@ rdl_status rdl_roster_admit(rdl_roster *roster, const rdl_hello *hello);
 rdl_status rdl_roster_answer(rdl_roster *roster, const rdl_hello *hello,
                              int socket);
 
-/* Sends a refusal: status and the calling thread's sentence. */
-rdl_status rdl_roster_refuse(int socket, rdl_status status);
+/* Sends a refusal: status and the calling thread's sentence. hello: NULL if none could
+ * be read. */
+rdl_status rdl_roster_refuse(int socket, const rdl_hello *hello,
+                             rdl_status status);
 
 /* Whether all who were admitted and have not joined still run. RDL_PEER. */
 rdl_status rdl_roster_check(const rdl_roster *roster);

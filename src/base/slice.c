@@ -151,13 +151,11 @@ static void give_text(rdl_shelf *shelf, uint32_t at, size_t bytes)
 }
 
 /* The first word is the length. */
-static uint32_t put_text(rdl_shelf *shelf, const void *data, size_t bytes)
+void rdl_shelf_change_text(rdl_shelf *shelf, uint32_t at, const void *data,
+                           size_t bytes)
 {
-    uint32_t at = take_text(shelf, bytes + sizeof(uint64_t));
     _Atomic uint64_t *words = text_words(shelf->slice, at);
 
-    if (at == 0)
-        return 0;
     atomic_store_explicit(&words[0], bytes, memory_order_relaxed);
     for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
         uint64_t word = 0;
@@ -167,6 +165,14 @@ static uint32_t put_text(rdl_shelf *shelf, const void *data, size_t bytes)
         atomic_store_explicit(&words[1 + i / sizeof word], word,
                               memory_order_relaxed);
     }
+}
+
+static uint32_t put_text(rdl_shelf *shelf, const void *data, size_t bytes)
+{
+    uint32_t at = take_text(shelf, bytes + sizeof(uint64_t));
+
+    if (at != 0)
+        rdl_shelf_change_text(shelf, at, data, bytes);
     return at;
 }
 
@@ -204,6 +210,21 @@ size_t rdl_slice_read_text(rdl_slice *slice, uint32_t offset, void *data,
     return bytes;
 }
 
+rdl_status rdl_slice_read_failure(const rdl_slice *slice,
+                                  char reason[RDL_REASON])
+{
+    uint32_t failure = slice->failure;
+
+    memcpy(reason, slice->reason, RDL_REASON);
+    reason[RDL_REASON - 1] = 0;
+    for (char *c = reason; *c != 0; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+    return failure == RDL_OK || failure == RDL_AGAIN || failure > RDL_BUG
+               ? RDL_BUG
+               : (rdl_status)failure;
+}
+
 /* --- slots ----------------------------------------------------------------- */
 
 static rdl_status take_index(rdl_shelf *shelf, uint32_t *index)
@@ -236,6 +257,8 @@ static void fill_slot(rdl_slot *slot, uint32_t tag, rdl_key key, uint64_t name,
     atomic_store_explicit(&slot->name, name, memory_order_relaxed);
     atomic_store_explicit(&slot->list_text, list, memory_order_relaxed);
     atomic_store_explicit(&slot->cause_text, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->counts_text, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->vote_text, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->cause, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->passed, 0, memory_order_relaxed);
     for (int i = 0; i < RDL_LINES; i++)
@@ -305,6 +328,8 @@ void rdl_shelf_give_slot(rdl_shelf *shelf, const rdl_slot_ref *ref)
                  atomic_load_explicit(&slot->list_text, memory_order_relaxed));
     free_text_of(shelf,
                  atomic_load_explicit(&slot->cause_text, memory_order_relaxed));
+    free_text_of(
+        shelf, atomic_load_explicit(&slot->counts_text, memory_order_relaxed));
     shelf->slots_free[shelf->n_free++] = ref->index;
     pthread_mutex_unlock(&shelf->lock);
 }

@@ -65,11 +65,20 @@ void rdl_shelf_give_slot(rdl_shelf *shelf, const rdl_slot_ref *ref);
  * read, 0 if there is no room. */
 uint32_t rdl_shelf_put_text(rdl_shelf *shelf, const void *data, size_t bytes);
 
+/* Writes bytes over a text of as many; no peer that goes by it reads it now. */
+void rdl_shelf_change_text(rdl_shelf *shelf, uint32_t offset, const void *data,
+                           size_t bytes);
+
 /* A peer's text, or one's own: at most most bytes into data. Returns its length,
  * 0 if it makes no sense. The owner may be changing it meanwhile: check the
  * slot's tag after. */
 size_t rdl_slice_read_text(rdl_slice *slice, uint32_t offset, void *data,
                            size_t most);
+
+/* Why the slice's rank gave up: its status, never RDL_OK, and its sentence, one line
+ * that ends, whatever is written there. */
+rdl_status rdl_slice_read_failure(const rdl_slice *slice,
+                                  char reason[RDL_REASON]);
 
 /* --- staging --------------------------------------------------------------- */
 

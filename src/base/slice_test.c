@@ -199,6 +199,21 @@ RDL_TEST(texts_of_every_length_come_back_whole)
 }
 
 /* Offsets come out of shared memory. */
+RDL_TEST(a_text_that_is_written_over_is_the_new_one)
+{
+    uint64_t counts[] = { 1, 2, 3 };
+    char read[24];
+    uint32_t at;
+    own o;
+
+    make(&o, 4096, 1);
+    at = rdl_shelf_put_text(&o.shelf, "abcdefghijklmnopqrstuvwx", 24);
+    rdl_shelf_change_text(&o.shelf, at, counts, sizeof counts);
+    CHECK_INT(rdl_slice_read_text(o.shelf.slice, at, read, sizeof read), 24);
+    CHECK(memcmp(read, counts, sizeof counts) == 0);
+    drop(&o);
+}
+
 RDL_TEST(an_offset_that_makes_no_sense_is_an_empty_text)
 {
     static const uint32_t wrong[] = { 0,
@@ -235,6 +250,8 @@ RDL_TEST(texts_of_slots_are_used_again)
     for (int i = 0; i < 20000; i++) { /* 80 MB in all */
         CHECK_OK(rdl_shelf_take_slot(&o.shelf, key_of(i), 0, list,
                                      (size_t)(i % 4000), &ref));
+        atomic_store(&ref.slot->counts_text,
+                     rdl_shelf_put_text(&o.shelf, list, 128));
         rdl_shelf_give_slot(&o.shelf, &ref);
         if (i == 4000)
             reserved = rdl_shelf_reserved(&o.shelf);

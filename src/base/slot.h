@@ -16,6 +16,12 @@
  *                                       slot or run ahead
  *   cause                               owner, once, after cause_text; pairs with
  *                                       the acquire in rdl_slot_cause
+ *   counts_text                         owner, before the line of a call with a
+ *                                       list; read only by who sees calls that
+ *                                       differ, and then nobody writes it again
+ *   vote_text                           owner, sequentially consistent store of a
+ *                                       new text; pairs with the acquire in
+ *                                       comm/shrink.c
  *   tag, key, list_text, name           owner, before the table names the slot
  *
  * A line is written again RDL_LINES phases later. An operation in which every

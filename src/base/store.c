@@ -3,6 +3,7 @@
 #include "base/store.h"
 
 #include "base/fault.h"
+#include "base/meeting.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,8 +42,8 @@ static rdl_status ask(int socket, const rdl_place *place, rdl_deadline deadline,
 
     RDL_TRY(rdl_process_self(&self));
     hello = make_hello(place, &self);
-    RDL_TRY(rdl_message_check_user(socket));
     RDL_TRY(rdl_message_send(socket, &hello, sizeof hello, -1));
+    RDL_TRY(rdl_message_await_answer(socket, &self, deadline));
     RDL_TRY(rdl_message_receive(socket, &answer, sizeof answer, &fd, deadline));
     if (rdl_answer_check(&answer) != RDL_OK || answer.status != RDL_OK ||
         fd < 0) {
@@ -77,6 +78,7 @@ static rdl_status ask_launcher(const rdl_place *place, rdl_deadline deadline,
                         "RADDLE_FD=%d is not the launcher's socket; was it "
                         "closed before the program started?",
                         place->fd);
+    RDL_TRY(rdl_message_check_user(place->fd));
     st = ask(place->fd, place, deadline, fd);
     return st == RDL_PEER
                ? rdl_fail(RDL_PEER, "the launcher is gone (RADDLE_FD=%d)",
@@ -85,16 +87,6 @@ static rdl_status ask_launcher(const rdl_place *place, rdl_deadline deadline,
 }
 
 /* --- without a launcher ---------------------------------------------------- */
-
-static socklen_t make_address(const rdl_place *place,
-                              struct sockaddr_un *address)
-{
-    size_t n = strlen(place->name);
-
-    *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-    memcpy(address->sun_path + 1, place->name, n);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
-}
 
 static rdl_status make_socket(int *out)
 {
@@ -133,34 +125,61 @@ static rdl_status keep(rdl_store *store, const rdl_place *place, int *out)
     return st;
 }
 
-/* RDL_AGAIN: somebody else holds the name. */
-static rdl_status try_to_keep(rdl_store *store, const rdl_place *place, int *out)
+/* Binds and listens, with the roster made first: whoever connects is answered.
+ * RDL_AGAIN: somebody else is there. */
+static rdl_status bind_and_keep(rdl_store *store, const rdl_place *place,
+                                int socket, int *out)
 {
-    struct sockaddr_un address;
-    socklen_t length = make_address(place, &address);
     rdl_status st;
-    int fd;
 
-    RDL_TRY(make_socket(&fd));
-    if (rdl_fault_os() || bind(fd, (struct sockaddr *)&address, length) != 0) {
-        st = errno == EADDRINUSE
-                 ? RDL_AGAIN
-                 : rdl_fail_errno(errno, "cannot bind the rendezvous");
-        close(fd);
-        return st;
-    }
-    /* The roster first: whoever connects is answered. */
+    RDL_TRY(rdl_meeting_bind(place, socket));
     st = keep(store, place, out);
-    if (st == RDL_OK && (rdl_fault_os() || listen(fd, RDL_MAX_RANKS) != 0)) {
+    if (st == RDL_OK && (rdl_fault_os() || listen(socket, RDL_MAX_RANKS) != 0)) {
         st = rdl_fail_errno(errno, "cannot listen at the rendezvous");
         close(*out);
         rdl_roster_fini(&store->roster);
     }
-    if (st == RDL_OK)
-        store->listener = fd;
-    else
-        close(fd);
+    if (st != RDL_OK)
+        rdl_meeting_remove(place);
     return st;
+}
+
+/* RDL_AGAIN: somebody else holds the place, or is about to. */
+static rdl_status try_to_keep(rdl_store *store, const rdl_place *place, int *out)
+{
+    rdl_status st;
+    int fd, lock;
+
+    RDL_TRY(rdl_meeting_lock(place, &lock));
+    st = make_socket(&fd);
+    if (st == RDL_OK) {
+        st = bind_and_keep(store, place, fd, out);
+        if (st == RDL_OK)
+            store->listener = fd;
+        else
+            close(fd);
+    }
+    if (lock >= 0)
+        close(lock);
+    return st;
+}
+
+#define CURE                                                                   \
+    "give the job a name that others cannot guess (RADDLE_JOB, or the option " \
+    "job)"
+
+/* Whoever guesses the name can be there first, and could hand us an arena of its
+ * own. */
+static rdl_status check_holder(int socket, const rdl_place *place)
+{
+    rdl_status st = rdl_message_check_user(socket);
+    char text[RDL_SENTENCE / 2];
+
+    if (st != RDL_INVALID)
+        return st;
+    snprintf(text, sizeof text, "%s", rdl_error_detail());
+    return rdl_fail(RDL_INVALID, "%s: it holds the name %s; " CURE, text,
+                    rdl_meeting_text(place));
 }
 
 /* RDL_AGAIN: nobody is there, or not yet, or no longer. */
@@ -168,7 +187,7 @@ static rdl_status try_to_ask(const rdl_place *place, rdl_deadline deadline,
                              int *out)
 {
     struct sockaddr_un address;
-    socklen_t length = make_address(place, &address);
+    socklen_t length = rdl_meeting_address(place, &address);
     rdl_status st;
     int fd, error;
 
@@ -178,7 +197,9 @@ static rdl_status try_to_ask(const rdl_place *place, rdl_deadline deadline,
             ? errno
             : 0;
     if (error == 0) {
-        st = ask(fd, place, deadline, out);
+        st = check_holder(fd, place);
+        if (st == RDL_OK)
+            st = ask(fd, place, deadline, out);
         if (st == RDL_PEER)
             st = RDL_AGAIN;
     } else if (error == ECONNREFUSED || error == EAGAIN || error == ENOENT ||
@@ -195,6 +216,7 @@ rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
                           rdl_deadline deadline, int *fd)
 {
     store->listener = -1;
+    store->place = place;
     if (place->fd >= 0)
         return ask_launcher(place, deadline, fd);
     for (;;) {
@@ -206,9 +228,10 @@ rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
             return st;
         if (rdl_deadline_passed(deadline))
             return rdl_fail(RDL_TIMEOUT,
-                            "rank %d of %d found nobody to answer "
-                            "at the rendezvous %s",
-                            place->rank, place->size, place->name);
+                            "rank %d of %d found nobody to answer at the "
+                            "rendezvous %s, whose name somebody holds: it may "
+                            "be another user; " CURE,
+                            place->rank, place->size, rdl_meeting_text(place));
         rdl_sleep(MS / 2);
     }
 }
@@ -233,9 +256,12 @@ static void answer_one(rdl_store *store, int socket)
     if (st == RDL_OK)
         st = rdl_roster_answer(&store->roster, &hello, socket);
     else if (st != RDL_TIMEOUT)
-        st = rdl_roster_refuse(socket, st);
+        st = rdl_roster_refuse(socket, NULL, st);
     (void)st; /* who does not take our answer is not there any more */
 }
+
+/* Between two looks at how far the job is, as strangers may come without end. */
+#define MOST_AT_ONCE 64
 
 static int take_connection(const rdl_store *store)
 {
@@ -243,10 +269,17 @@ static int take_connection(const rdl_store *store)
                           : accept4(store->listener, NULL, NULL, SOCK_CLOEXEC);
 }
 
+/* Why there was none: nobody is there, or our own limits. */
+static rdl_status check_no_connection(void)
+{
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return RDL_OK;
+    return rdl_fail_errno(errno, "cannot take the connection of a rank");
+}
+
 rdl_status rdl_store_serve(rdl_store *store, rdl_time most)
 {
     struct pollfd p = { .fd = store->listener, .events = POLLIN };
-    int socket;
 
     if (store->listener < 0) {
         rdl_sleep(most);
@@ -254,13 +287,15 @@ rdl_status rdl_store_serve(rdl_store *store, rdl_time most)
     }
     if (poll(&p, 1, (int)((most + MS - 1) / MS)) <= 0)
         return RDL_OK;
-    while ((socket = take_connection(store)) >= 0) {
+    for (int i = 0; i < MOST_AT_ONCE; i++) {
+        int socket = take_connection(store);
+
+        if (socket < 0)
+            return check_no_connection();
         answer_one(store, socket);
         close(socket);
     }
-    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
-        return RDL_OK;
-    return rdl_fail_errno(errno, "cannot take the connection of a rank");
+    return RDL_OK;
 }
 
 rdl_status rdl_store_check(const rdl_store *store)
@@ -272,6 +307,7 @@ void rdl_store_close(rdl_store *store)
 {
     if (store->listener < 0)
         return;
+    rdl_meeting_remove(store->place);
     close(store->listener);
     rdl_roster_fini(&store->roster);
 }

@@ -76,8 +76,7 @@ static rdl_status first_failure(const rdl_batch *b)
     return RDL_OK;
 }
 
-/* Runs all to their ends on this thread; the first failure, with its sentence. */
-static rdl_status run(rdl_batch *b, rdl_pause *pause)
+rdl_status rdl_batch_run(rdl_batch *b)
 {
     rdl_crowd crowd = { b->world, b->ops, b->count, b->statuses, b->sentences };
     rdl_status st;
@@ -85,7 +84,7 @@ static rdl_status run(rdl_batch *b, rdl_pause *pause)
     for (int i = 0; i < b->count; i++)
         rdl_recorder_block(&b->world->recorder, b->ops[i].limit.record);
     rdl_crowd_init(&crowd);
-    rdl_crowd_run(&crowd, pause);
+    rdl_crowd_run(&crowd);
     st = first_failure(b);
     for (int i = 0; i < b->count; i++) {
         if (b->statuses[i] != RDL_OK)
@@ -134,8 +133,7 @@ static rdl_status issue(rdl_batch *b, const rdl_call *call)
     return rdl_task_issue(task, call);
 }
 
-rdl_status rdl_batch_finish(rdl_batch *batch, const rdl_call *call,
-                            rdl_pause *pause)
+rdl_status rdl_batch_end(rdl_batch *batch, const rdl_call *call)
 {
     rdl_status st;
 
@@ -149,22 +147,8 @@ rdl_status rdl_batch_finish(rdl_batch *batch, const rdl_call *call,
         else
             rdl_batch_fini(batch);
     } else {
-        st = run(batch, pause);
+        st = rdl_batch_run(batch);
     }
     rdl_free(batch);
     return st;
 }
-
-static rdl_status end(rdl_batch *batch, const rdl_call *call, rdl_call_site site)
-{
-    rdl_pause pause = { .site = site, .operation = RDL_RECORD_AWAIT };
-
-    if (batch != NULL)
-        pause.world = batch->world;
-    if (batch != NULL && batch->count > 0)
-        pause.count = batch->ops[0].limit.record;
-    return rdl_pause_end(&pause, rdl_batch_finish(batch, call, &pause));
-}
-
-RDL_PUBLIC_CALL(rdl_batch_end, end(batch, call, site), rdl_batch *batch,
-                const rdl_call *call)

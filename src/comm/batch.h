@@ -40,9 +40,8 @@ static inline void rdl_batch_add(rdl_batch *batch)
 /* Only the first count stay; the tickets of the others are given up. */
 void rdl_batch_cut(rdl_batch *batch, int count);
 
-/* As rdl_batch_end; pause (NULL: none) is the wait for it. */
-rdl_status rdl_batch_finish(rdl_batch *batch, const rdl_call *call,
-                            rdl_pause *pause);
+/* Runs all to their ends on this thread; the first failure, with its sentence. */
+rdl_status rdl_batch_run(rdl_batch *batch);
 
 /* RDL_OK if batch is one of world. */
 rdl_status rdl_batch_check(const rdl_batch *batch, const rdl_world *world);

@@ -140,6 +140,19 @@ rdl_status rdl_call_timeout(const rdl_world *world, const rdl_call *options,
     return RDL_OK;
 }
 
+/* block: which of a list; -1: they are all alike. */
+static rdl_status size_overflows(const rdl_arguments *a, size_t count, int block)
+{
+    char where[32] = "";
+
+    if (block >= 0)
+        snprintf(where, sizeof where, ", block %d", block);
+    return rdl_fail(RDL_INVALID,
+                    "%s: %zu elements of %zu bytes%s: the size overflows",
+                    rdl_operation_name(a->operation), count,
+                    rdl_dtype_bytes(a->dtype), where);
+}
+
 /* Bytes of all blocks of one buffer; no sum of sums may overflow. */
 static rdl_status add_up(const rdl_arguments *a, const size_t *counts,
                          int blocks, size_t *bytes)
@@ -151,11 +164,7 @@ static rdl_status add_up(const rdl_arguments *a, const size_t *counts,
         size_t count = counts ? counts[i] : a->count;
 
         if (count > most - sum)
-            return rdl_fail(
-                RDL_INVALID,
-                "%s: %zu elements of %zu bytes, block %d of %d: the "
-                "size overflows",
-                rdl_operation_name(a->operation), count, element, i, blocks);
+            return size_overflows(a, count, counts ? i : -1);
         sum += count;
     }
     *bytes = sum * element;
@@ -311,15 +320,14 @@ typedef struct plan_of_call {
     rdl_lane *lane;
     uint64_t ticket;
     const rdl_arguments *arguments;
-    size_t bytes;
     int64_t timeout_ms;
     const char *caller;
 } plan_of_call;
 
 static rdl_status make(const plan_of_call *p, rdl_op *op)
 {
-    return rdl_op_init(op, p->lane, p->ticket, p->arguments, p->bytes,
-                       p->timeout_ms, p->caller);
+    return rdl_op_init(op, p->lane, p->ticket, p->arguments, p->timeout_ms,
+                       p->caller);
 }
 
 static rdl_status run_here(const plan_of_call *p)
@@ -408,7 +416,8 @@ rdl_status rdl_call_run(rdl_world *world, rdl_group group,
         rdl_lane_give_up_turn(p.lane, p.ticket);
         return st;
     }
-    p.bytes = e.out;
+    checked.input_bytes = e.in;
+    checked.output_bytes = e.out;
     checked.site = rdl_texts_site_of(&world->texts, site, p.caller);
     checked.blocks =
         options == NULL || (options->stream == NULL && options->work == NULL &&

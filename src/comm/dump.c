@@ -6,8 +6,8 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "base/recorder.h"
+#include "comm/peek.h"
 #include "comm/plan.h"
-#include "comm/show.h"
 #include "comm/verdict.h"
 
 #include <dirent.h>
@@ -223,7 +223,6 @@ static rdl_member_state member_state(const rdl_dump *d, const rdl_slice *slice,
 rdl_status rdl_dump_look(const rdl_dump *d, int job, int rank,
                          rdl_dump_rank *out)
 {
-    rdl_text reason = { out != NULL ? out->reason : NULL, sizeof out->reason };
     uint32_t state = RDL_SLICE_EMPTY;
     rdl_slice *slice;
 
@@ -237,7 +236,7 @@ rdl_status rdl_dump_look(const rdl_dump *d, int job, int rank,
     out->newest = rdl_records_newest(slice);
     out->oldest = out->newest > 0 ? rdl_records_oldest(slice) : 0;
     if (state == RDL_SLICE_FAILED)
-        rdl_show_bytes(&reason, slice->reason, sizeof slice->reason);
+        rdl_peek_reason(slice, out->reason, sizeof out->reason);
     return RDL_OK;
 }
 
@@ -313,15 +312,12 @@ static void add_times(rdl_dump_call *c, const rdl_slice *slice,
 static void add_texts(rdl_dump_call *c, rdl_slice *slice, const rdl_entry *e,
                       int size)
 {
-    rdl_text group = { c->group, sizeof c->group };
-    rdl_text stream = { c->stream, sizeof c->stream };
-    rdl_text site = { c->site, sizeof c->site };
     rdl_text what = { c->what, sizeof c->what };
 
     if (!is_wait(e))
-        rdl_show_lane(&group, slice, e->lane, size);
-    rdl_show_text(&stream, slice, e->stream);
-    rdl_show_text(&site, slice, e->site);
+        rdl_peek_group(slice, e->lane, size, c->group, sizeof c->group);
+    rdl_peek_text(slice, e->stream, c->stream, sizeof c->stream);
+    rdl_peek_text(slice, e->site, c->site, sizeof c->site);
     add_call(&what, c, e);
 }
 

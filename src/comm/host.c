@@ -135,18 +135,15 @@ rdl_status rdl_host_map(rdl_host *host, int fd, rdl_mapping **out)
     rdl_status status = RDL_OK;
     rdl_mapping *m;
 
-    if (rdl_fault_os() || fstat(fd, &st) != 0) {
-        status = rdl_fail_errno(errno, "cannot look at the arena");
-        close(fd);
-        return status;
-    }
+    if (rdl_fault_os() || fstat(fd, &st) != 0)
+        return rdl_fail_errno(errno, "cannot look at the arena");
     pthread_mutex_lock(&host->lock);
     m = find(host, &st);
     if (m == NULL)
         status = map_new(host, fd, &m);
-    if (status != RDL_OK || m->arena.fd != fd)
-        close(fd);
     if (status == RDL_OK) {
+        if (m->arena.fd != fd)
+            close(fd);
         m->users++;
         *out = m;
     }

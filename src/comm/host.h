@@ -45,7 +45,7 @@ void rdl_helper_end(rdl_host *host);
 void rdl_host_hold(rdl_host *host);
 void rdl_host_release(rdl_host *host);
 
-/* The mapping of the arena behind fd, which it takes in any case: a rank of this
+/* The mapping of the arena behind fd, which it takes on success: a rank of this
  * process may have mapped it already. */
 rdl_status rdl_host_map(rdl_host *host, int fd, rdl_mapping **out);
 void rdl_host_unmap(rdl_host *host, rdl_mapping *mapping);

@@ -5,7 +5,8 @@
 #include "base/bell.h"
 #include "base/memory.h"
 #include "base/ranks.h"
-#include "comm/show.h"
+#include "comm/chain.h"
+#include "comm/peek.h"
 #include "comm/world.h"
 
 #include <sched.h>
@@ -77,11 +78,51 @@ void rdl_lane_show_site(const rdl_lane *lane, int member, rdl_text *text)
 {
     const rdl_peer *p = &lane->peers[member];
 
-    rdl_show_site(text, p->slice,
+    rdl_peek_site(text, p->slice,
                   rdl_slot_description(p->slot, lane->sequence)->site);
 }
 
-static void ring_peers(rdl_lane *lane)
+const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
+                                        uint64_t offset)
+{
+    const rdl_arena *arena = &lane->world->mapping->arena;
+
+    return arena->heaps + (size_t)lane->peers[peer].rank * arena->heap_bytes +
+           offset;
+}
+
+void rdl_lane_show_counts(rdl_lane *lane, const size_t *counts)
+{
+    rdl_shelf *shelf = &lane->world->shelf;
+    _Atomic uint32_t *place = &lane->mine.slot->counts_text;
+    uint32_t at = atomic_load_explicit(place, memory_order_relaxed);
+    uint64_t shown[RDL_COUNTS_SHOWN] = { 0 };
+    size_t n = (size_t)lane->comm->size;
+
+    n = n < RDL_COUNTS_SHOWN ? n : RDL_COUNTS_SHOWN;
+    for (size_t i = 0; i < n; i++)
+        shown[i] = counts[i];
+    if (at != 0)
+        rdl_shelf_change_text(shelf, at, shown, n * sizeof *shown);
+    else /* seen with the line that follows */
+        atomic_store_explicit(
+            place, rdl_shelf_put_text(shelf, shown, n * sizeof *shown),
+            memory_order_relaxed);
+}
+
+void rdl_lane_peer_counts(const rdl_lane *lane, int peer, rdl_counts *counts)
+{
+    const rdl_peer *p = &lane->peers[peer];
+    uint32_t at =
+        atomic_load_explicit(&p->slot->counts_text, memory_order_relaxed);
+    size_t n = rdl_slice_read_text(p->slice, at, counts->counts,
+                                   sizeof counts->counts);
+
+    counts->shown = (int)(n / sizeof counts->counts[0]);
+    counts->size = lane->comm->size;
+}
+
+void rdl_lane_ring(rdl_lane *lane)
 {
     for (int i = 0; i < lane->comm->size; i++)
         if (i != lane->comm->me)
@@ -97,7 +138,7 @@ void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
     rdl_slot_line(slot, sequence)->fingerprint = fingerprint;
     *rdl_slot_description(slot, sequence) = *description;
     rdl_slot_publish(slot, lane->mine.tag, sequence);
-    ring_peers(lane);
+    rdl_lane_ring(lane);
 }
 
 #ifdef RDL_MUTANT_PASSED /* tests must catch this build */
@@ -187,7 +228,7 @@ static void publish_failure(rdl_lane *lane, rdl_status status,
      * bells. */
     atomic_store_explicit(&slot->cause, (uint32_t)status, memory_order_seq_cst);
     RDL_FENCE(memory_order_release);
-    ring_peers(lane);
+    rdl_lane_ring(lane);
 }
 
 rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
@@ -239,17 +280,23 @@ rdl_status rdl_lane_check_peer(rdl_lane *lane, int peer)
     return cause == 0 ? RDL_OK : adopt(lane, peer, cause);
 }
 
+/* Whether the member, whose slot is known, has failed before it was done with the
+ * present phase. One that has passed it failed in a later call: all lines of this
+ * one are there. */
+static bool has_failed_here(const rdl_lane *lane, int member)
+{
+    rdl_slot *slot = lane->peers[member].slot;
+
+    return rdl_slot_cause(slot) != 0 &&
+           atomic_load_explicit(&slot->passed, memory_order_acquire) <
+               lane->sequence;
+}
+
 rdl_status rdl_lane_check_members(rdl_lane *lane)
 {
-    for (int i = 0; i < lane->comm->size; i++) {
-        rdl_slot *slot = lane->peers[i].slot;
-
-        /* One that has passed this phase failed in a later call. */
-        if (i != lane->comm->me && rdl_slot_cause(slot) != 0 &&
-            atomic_load_explicit(&slot->passed, memory_order_acquire) <
-                lane->sequence)
+    for (int i = 0; i < lane->comm->size; i++)
+        if (i != lane->comm->me && has_failed_here(lane, i))
             RDL_TRY(rdl_lane_check_peer(lane, i));
-    }
     return RDL_OK;
 }
 
@@ -282,7 +329,7 @@ static void text_with_site(const rdl_lane *lane, const rdl_limit *limit,
 
     rdl_lane_text(lane, group, sizeof group);
     rdl_text_add(&text, "%s", group);
-    rdl_show_site(&text, rdl_world_slice(lane->world), limit->site);
+    rdl_peek_site(&text, rdl_world_slice(lane->world), limit->site);
 }
 
 /* "all_reduce #3 on the world [0,1] at train.c:88: " and the rest; the lane has
@@ -298,34 +345,47 @@ static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
     return rdl_lane_fail(lane, status);
 }
 
-/* Whether the peer is gone, and how. */
-static bool is_gone(const rdl_world *world, const rdl_peer *p, char *text,
-                    size_t bytes)
+bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
 {
+    const rdl_world *world = lane->world;
+    const rdl_peer *p = &lane->peers[member];
     const rdl_obituary *o = &world->mapping->arena.header->obituaries[p->rank];
     const rdl_slice *slice = p->slice;
     rdl_process process = { slice->pid, slice->started, slice->pid_namespace };
+    char reason[RDL_REASON];
 
     /* Each pairs with the store of who wrote the text. */
     switch (atomic_load_explicit(&slice->state, memory_order_seq_cst)) {
     case RDL_SLICE_LEFT:
-        snprintf(text, bytes, "rank %d closed its world", p->rank);
+        rdl_text_add(text, "rank %d closed its world", p->rank);
         return true;
     case RDL_SLICE_FAILED:
-        snprintf(text, bytes, "rank %d gave up: %s", p->rank, slice->reason);
+        rdl_slice_read_failure(slice, reason);
+        rdl_text_add(text, "rank %d gave up: %s", p->rank, reason);
         return true;
     default:
         break;
     }
     if (atomic_load_explicit(&o->gone, memory_order_seq_cst) != 0) {
-        snprintf(text, bytes, "rank %d is gone: %s", p->rank, o->text);
+        rdl_text_add(text, "rank %d is gone: %s", p->rank, o->text);
         return true;
     }
-    snprintf(text, bytes,
-             "rank %d is gone: its process %u ended without "
-             "closing its world",
-             p->rank, slice->pid);
-    return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
+    if (rdl_process_liveness(&world->self, &process) != RDL_DEAD)
+        return false;
+    rdl_text_add(text,
+                 "rank %d is gone: its process %u ended without closing its "
+                 "world",
+                 p->rank, slice->pid);
+    return true;
+}
+
+/* Who has gone after a failure of its own is not the cause: that is. */
+static void add_why(const rdl_peer *p, rdl_text *text)
+{
+    char failure[RDL_SENTENCE / 2];
+
+    if (rdl_peek_failure(p->slice, failure, sizeof failure))
+        rdl_text_add(text, RDL_AFTER_FAILURE "%s", failure);
 }
 
 /* Whether waiting for peer still makes sense. A peer's failure is looked for
@@ -333,7 +393,8 @@ static bool is_gone(const rdl_world *world, const rdl_peer *p, char *text,
  * published still counts, so that all survivors fail at the same operation. */
 static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
-    char what[RDL_SENTENCE / 2];
+    char what[RDL_SENTENCE * 3 / 4];
+    rdl_text text = { what, sizeof what };
 
     RDL_TRY(rdl_lane_state(lane)); /* another thread may have revoked it */
     for (int i = 0; i < lane->comm->size; i++) {
@@ -344,12 +405,13 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
         if (p->slot == NULL)
             p->slot = rdl_table_find(p->slice, lane->key, &p->tag);
         if (p->slot != NULL &&
-            atomic_load_explicit(&p->slot->tag, memory_order_acquire) == p->tag)
+            atomic_load_explicit(&p->slot->tag, memory_order_acquire) == p->tag &&
+            has_failed_here(lane, i))
             RDL_TRY(rdl_lane_check_peer(lane, i));
     }
-    if (!is_gone(lane->world, &lane->peers[peer], what, sizeof what) ||
-        rdl_lane_arrived(lane, peer))
+    if (!rdl_lane_is_gone(lane, peer, &text) || rdl_lane_arrived(lane, peer))
         return RDL_OK;
+    add_why(&lane->peers[peer], &text);
     return fail_call(lane, limit, RDL_PEER, what);
 }
 
@@ -366,39 +428,31 @@ static void add_namesakes(const rdl_lane *lane, const rdl_peer *p,
 
     for (uint32_t place = 0; named && place < RDL_TABLE_PLACES && shown < 2;
          place++) {
-        unsigned char list[8 + 2 * RDL_MAX_RANKS];
         rdl_slot *slot = rdl_table_at(p->slice, place);
-        int ranks[RDL_MAX_RANKS];
-        uint32_t counts[2];
-        size_t n;
+        rdl_listing l;
 
         if (slot == NULL ||
-            atomic_load_explicit(&slot->name, memory_order_relaxed) != name)
+            atomic_load_explicit(&slot->name, memory_order_relaxed) != name ||
+            !rdl_peek_list(p->slice, slot, &l))
             continue;
-        n = rdl_slice_read_text(
-            p->slice,
-            atomic_load_explicit(&slot->list_text, memory_order_relaxed), list,
-            sizeof list);
-        memcpy(counts, list, sizeof counts);
-        if (n < sizeof counts || counts[0] > RDL_MAX_RANKS ||
-            n < sizeof counts + 2 * counts[0])
-            continue;
-        for (uint32_t i = 0; i < counts[0]; i++) {
-            uint16_t rank;
-
-            memcpy(&rank, list + sizeof counts + 2 * i, sizeof rank);
-            ranks[i] = rank;
-        }
         rdl_text_add(text, shown++ ? " and [" : ", but it has opened '%s' as [",
                      lane->name);
-        rdl_text_add_ranks(text, ranks, (int)counts[0]);
+        rdl_text_add_ranks(text, l.ranks, l.size);
         rdl_text_add(text, "]");
     }
 }
 
+/* When the operation was issued, as the recorder's counter has it. */
+static uint64_t waiting_since(const rdl_lane *lane, const rdl_limit *limit)
+{
+    rdl_entry e;
+
+    return rdl_records_read(lane->world->slice, limit->record, &e) ? e.ticks : 0;
+}
+
 static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
-    char what[RDL_SENTENCE / 2];
+    char what[RDL_SENTENCE * 3 / 4];
     rdl_text text = { what, sizeof what };
     int missing[RDL_MAX_RANKS], n = 0;
 
@@ -410,11 +464,15 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
     rdl_text_add(&text, "timed out after %.3g s, waiting for ",
                  (double)limit->timeout_ms / 1000);
     rdl_text_add_these_ranks(&text, missing, n);
+    for (int i = 0; i < n; i++)
+        rdl_chain_add_condition(&text, lane->world, missing[i]);
     if (lane->peers[peer].slot == NULL) {
         rdl_text_add(&text, "; rank %d has made no call on it",
                      lane->comm->ranks[peer]);
         add_namesakes(lane, &lane->peers[peer], &text);
     }
+    rdl_chain_add(&text, lane->world, missing[0], lane->key.low,
+                  waiting_since(lane, limit));
     return fail_call(lane, limit, RDL_TIMEOUT, what);
 }
 
@@ -512,12 +570,15 @@ void rdl_lane_give_up_turn(rdl_lane *lane, uint64_t ticket)
 
 static rdl_status miss_turn(rdl_lane *lane, const rdl_limit *limit)
 {
-    char group[RDL_LANE_TEXT + RDL_SITE_SHOWN];
+    char group[RDL_LANE_TEXT + RDL_SITE_SHOWN], why[RDL_SENTENCE / 2] = "";
+    rdl_text text = { why, sizeof why };
 
     text_with_site(lane, limit, group, sizeof group);
+    rdl_chain_add(&text, lane->world, lane->world->rank, lane->key.low,
+                  waiting_since(lane, limit));
     rdl_say("%s on %s: timed out after %.3g s, waiting for its turn behind "
-            "operations that were issued before it on this rank",
-            limit->operation, group, (double)limit->timeout_ms / 1000);
+            "operations that were issued before it on this rank%s",
+            limit->operation, group, (double)limit->timeout_ms / 1000, why);
     return rdl_lane_fail(lane, RDL_TIMEOUT);
 }
 

@@ -35,6 +35,8 @@ typedef struct rdl_peer {
     uint32_t tag;
     int rank;         /* in the world */
     uint64_t offered; /* where its staging for the present call lies */
+    uint64_t input;   /* in its heap, if the call is mapped */
+    uint64_t output;
 } rdl_peer;
 
 /* An operation's limit, and its name for sentences: "all_reduce". The clock is
@@ -78,6 +80,10 @@ struct rdl_lane {
     _Atomic uint32_t failure; /* rdl_status */
     _Atomic bool reported;
     char *cause; /* its sentence; NULL: no memory for it */
+
+    /* Of who has `shrinking`. */
+    _Atomic bool shrinking;
+    uint32_t shrunk; /* how often, at this rank */
 };
 
 /* The holder of the turn has done with the lane: the next may go on. */
@@ -109,6 +115,23 @@ unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
 /* Adds where that member makes the call of the present phase, which has arrived:
  * " at train.c:120"; nothing if it is not known. */
 void rdl_lane_show_site(const rdl_lane *lane, int member, rdl_text *text);
+/* In the heap of peer, which this process has mapped. */
+const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
+                                        uint64_t offset);
+
+/* Of a list of counts, what a verdict shows. */
+#define RDL_COUNTS_SHOWN 16
+
+typedef struct rdl_counts {
+    uint64_t counts[RDL_COUNTS_SHOWN];
+    int shown;
+    int size; /* of the whole list; 0: there is none */
+} rdl_counts;
+
+/* Shows peers the list of the call whose first line comes next, one entry for each
+ * member. Without room for it a verdict shows less. */
+void rdl_lane_show_counts(rdl_lane *lane, const size_t *counts);
+void rdl_lane_peer_counts(const rdl_lane *lane, int peer, rdl_counts *counts);
 
 /* Publishes the next phase and wakes who sleeps for it. */
 void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
@@ -127,6 +150,14 @@ rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit);
 /* One look at what may end the wait for peer: a failure, a death, the deadline.
  * For who waits on several lanes at once. */
 rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit);
+
+/* Whether that member is gone for good, and how. Of a prepared lane, by any thread
+ * inside it. */
+bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text);
+
+/* Wakes the other members that sleep, after a store that they may wait for. Of a
+ * prepared lane, by any thread inside it. */
+void rdl_lane_ring(rdl_lane *lane);
 
 /* Notes the lane's first failure, with the thread's sentence; peers see it.
  * Returns the first failure and sets its sentence. Any thread inside the lane. */

@@ -1,10 +1,10 @@
 /* The launcher's side: a socket and a roster for each life of the job. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <raddle/launch.h>
+#include "comm/launch.h"
 
 #include "base/fault.h"
 #include "base/memory.h"
-#include "base/roster.h"
+#include "base/slice.h"
 #include "base/slot.h"
 
 #include <errno.h>
@@ -13,31 +13,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* A rank's program may open a world, close it, and open another: each is a life,
- * with an arena of its own. */
-typedef struct life {
-    rdl_roster roster;
-    int *watches; /* a pidfd for each member that joined; -1 */
-    struct life *next;
-    int number;
-} life;
-
-typedef struct seat {
-    int ours;   /* the launcher's end of the rank's socket; -1: closed */
-    int theirs; /* the rank's; -1: given away */
-    int lives;  /* how many its processes have asked for */
-    rdl_member member;
-    life *present; /* the newest it was admitted to */
-    char ended[sizeof((rdl_obituary *)NULL)->text]; /* how; "" while it runs */
-} seat;
-
-struct rdl_job {
-    int size;
-    int poll_fd;
-    life *lives;
-    seat *seats;
-};
 
 /* What an event is about: a hello from rank, or the end of a process of it. */
 enum { HELLO, END };
@@ -62,7 +37,7 @@ static rdl_status watch(rdl_job *job, int fd, uint64_t key)
 
 static rdl_status fill_seat(rdl_job *job, int rank)
 {
-    seat *s = &job->seats[rank];
+    rdl_seat *s = &job->seats[rank];
     int pair[2];
 
     if (rdl_fault_os() ||
@@ -119,7 +94,7 @@ static void close_fd(int fd)
         close(fd);
 }
 
-static void free_life(life *l)
+static void free_life(rdl_life *l)
 {
     for (int rank = 0; rank < l->roster.size; rank++)
         close_fd(l->watches[rank]);
@@ -133,7 +108,7 @@ void rdl_job_destroy(rdl_job *job)
     if (job == NULL)
         return;
     while (job->lives != NULL) {
-        life *l = job->lives;
+        rdl_life *l = job->lives;
 
         job->lives = l->next;
         free_life(l);
@@ -168,9 +143,9 @@ int rdl_job_poll_fd(const rdl_job *job)
 
 /* --- lives ----------------------------------------------------------------- */
 
-static rdl_status make_life(rdl_job *job, int number, life **out)
+static rdl_status make_life(rdl_job *job, int number, rdl_life **out)
 {
-    life *l = rdl_calloc(1, sizeof *l);
+    rdl_life *l = rdl_calloc(1, sizeof *l);
     rdl_status st;
 
     if (l == NULL)
@@ -195,9 +170,9 @@ static rdl_status make_life(rdl_job *job, int number, life **out)
     return RDL_OK;
 }
 
-static rdl_status find_life(rdl_job *job, int number, life **out)
+static rdl_status find_life(rdl_job *job, int number, rdl_life **out)
 {
-    for (life *l = job->lives; l != NULL; l = l->next)
+    for (rdl_life *l = job->lives; l != NULL; l = l->next)
         if (l->number == number) {
             *out = l;
             return RDL_OK;
@@ -205,7 +180,7 @@ static rdl_status find_life(rdl_job *job, int number, life **out)
     return make_life(job, number, out);
 }
 
-static uint32_t slice_state(const life *l, int rank)
+static uint32_t slice_state(const rdl_life *l, int rank)
 {
     return atomic_load_explicit(&rdl_arena_slice(&l->roster.arena, rank)->state,
                                 memory_order_acquire);
@@ -214,10 +189,10 @@ static uint32_t slice_state(const life *l, int rank)
 /* Lives that every rank has gone beyond need the launcher no more. */
 static void drop_old_lives(rdl_job *job)
 {
-    life **link = &job->lives;
+    rdl_life **link = &job->lives;
 
     while (*link != NULL) {
-        life *l = *link;
+        rdl_life *l = *link;
         bool old = true;
 
         for (int rank = 0; rank < job->size; rank++)
@@ -235,7 +210,8 @@ static void drop_old_lives(rdl_job *job)
 /* --- hello ----------------------------------------------------------------- */
 
 /* One process at a time is a rank: the one before must have left or ended. */
-static rdl_status check_newcomer(const seat *s, const rdl_hello *hello, int rank)
+static rdl_status check_newcomer(const rdl_seat *s, const rdl_hello *hello,
+                                 int rank)
 {
     rdl_process self, before;
 
@@ -254,7 +230,8 @@ static rdl_status check_newcomer(const seat *s, const rdl_hello *hello, int rank
                     rank, before.pid, hello->pid);
 }
 
-static rdl_status check_hello(const seat *s, const rdl_hello *hello, int rank)
+static rdl_status check_hello(const rdl_seat *s, const rdl_hello *hello,
+                              int rank)
 {
     RDL_TRY(rdl_hello_check(hello));
     if (hello->rank != (uint32_t)rank)
@@ -266,7 +243,7 @@ static rdl_status check_hello(const seat *s, const rdl_hello *hello, int rank)
 }
 
 /* The process may not be our child, so the end of it is watched for. */
-static void watch_process(rdl_job *job, life *l, int rank)
+static void watch_process(rdl_job *job, rdl_life *l, int rank)
 {
     int fd = (int)syscall(SYS_pidfd_open, (pid_t)l->roster.members[rank].pid, 0);
 
@@ -280,8 +257,8 @@ static void watch_process(rdl_job *job, life *l, int rank)
 
 static rdl_status admit(rdl_job *job, int rank, const rdl_hello *hello)
 {
-    seat *s = &job->seats[rank];
-    life *l = NULL;
+    rdl_seat *s = &job->seats[rank];
+    rdl_life *l = NULL;
 
     RDL_TRY(check_hello(s, hello, rank));
     RDL_TRY(find_life(job, s->lives, &l));
@@ -293,10 +270,23 @@ static rdl_status admit(rdl_job *job, int rank, const rdl_hello *hello)
     return RDL_OK;
 }
 
+static void answer_hello(rdl_job *job, int rank, const rdl_hello *hello)
+{
+    rdl_seat *s = &job->seats[rank];
+    rdl_answer welcome = rdl_answer_make(hello, RDL_OK);
+    rdl_status st = admit(job, rank, hello);
+
+    if (st == RDL_OK)
+        st = rdl_message_send(s->ours, &welcome, sizeof welcome,
+                              s->present->roster.arena.fd);
+    else
+        st = rdl_roster_refuse(s->ours, hello, st);
+    (void)st; /* who does not take our answer has ended, and that is noticed */
+}
+
 static void serve_hello(rdl_job *job, int rank)
 {
-    seat *s = &job->seats[rank];
-    rdl_answer welcome = { .magic = RDL_MAGIC, .status = RDL_OK };
+    rdl_seat *s = &job->seats[rank];
     rdl_hello hello;
     rdl_status st;
     int fd = -1;
@@ -307,16 +297,14 @@ static void serve_hello(rdl_job *job, int rank)
     if (st == RDL_PEER) { /* no process of this rank has the socket any more */
         close_fd(s->ours);
         s->ours = -1;
+        s->member.closed = true;
         return;
     }
     if (st == RDL_OK)
-        st = admit(job, rank, &hello);
-    if (st == RDL_OK)
-        st = rdl_message_send(s->ours, &welcome, sizeof welcome,
-                              s->present->roster.arena.fd);
+        answer_hello(job, rank, &hello);
     else
-        st = rdl_roster_refuse(s->ours, st);
-    (void)st; /* who does not take our answer has ended, and that is noticed */
+        st = rdl_roster_refuse(s->ours, NULL, st);
+    (void)st;
     drop_old_lives(job);
 }
 
@@ -324,7 +312,7 @@ static void serve_hello(rdl_job *job, int rank)
 
 /* Whether one of the rank's groups had failed: then it heard of a failure, and is
  * not likely to be the cause. */
-static bool has_heard(const life *l, int rank)
+static bool has_heard(const rdl_life *l, int rank)
 {
     rdl_slice *slice = rdl_arena_slice(&l->roster.arena, rank);
 
@@ -337,24 +325,28 @@ static bool has_heard(const life *l, int rank)
     return false;
 }
 
-static void describe_end(const life *l, int rank, uint32_t state, char *text,
-                         size_t bytes)
+static void describe_end(const rdl_life *l, int rank, uint32_t state,
+                         char *text, size_t bytes)
 {
     const rdl_slice *slice = rdl_arena_slice(&l->roster.arena, rank);
 
-    if (state == RDL_SLICE_FAILED)
-        snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, slice->reason);
-    else
+    char reason[RDL_REASON];
+
+    if (state == RDL_SLICE_FAILED) {
+        rdl_slice_read_failure(slice, reason);
+        snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, reason);
+    } else {
         snprintf(text, bytes, "its process %" PRIu32 " ended without closing",
                  l->roster.members[rank].pid);
+    }
 }
 
 static void process_ended(rdl_job *job, int rank, int number)
 {
-    seat *s = &job->seats[rank];
+    rdl_seat *s = &job->seats[rank];
     uint32_t state;
     char text[sizeof((rdl_obituary *)NULL)->text];
-    life *l = job->lives;
+    rdl_life *l = job->lives;
 
     while (l != NULL && l->number != number)
         l = l->next;
@@ -367,8 +359,11 @@ static void process_ended(rdl_job *job, int rank, int number)
         s->member.state =
             state == RDL_SLICE_LEFT ? RDL_MEMBER_LEFT : RDL_MEMBER_DEAD;
         s->member.echoes = state == RDL_SLICE_JOINED && has_heard(l, rank);
-        if (state == RDL_SLICE_FAILED)
-            s->member.reason = rdl_arena_slice(&l->roster.arena, rank)->reason;
+        if (state == RDL_SLICE_FAILED) {
+            rdl_slice_read_failure(rdl_arena_slice(&l->roster.arena, rank),
+                                   s->reason);
+            s->member.reason = s->reason;
+        }
     }
     if (state == RDL_SLICE_LEFT)
         return;
@@ -403,7 +398,7 @@ rdl_status rdl_job_serve(rdl_job *job)
 
 void rdl_job_rank_ended(rdl_job *job, int rank, const char *text)
 {
-    seat *s;
+    rdl_seat *s;
 
     if (job == NULL || rank < 0 || rank >= job->size)
         return;
@@ -411,7 +406,7 @@ void rdl_job_rank_ended(rdl_job *job, int rank, const char *text)
     snprintf(s->ended, sizeof s->ended, "%s",
              text && text[0] ? text : "it ended");
     /* The life it was in, and those it will never join. */
-    for (life *l = job->lives; l != NULL; l = l->next)
+    for (rdl_life *l = job->lives; l != NULL; l = l->next)
         if (l->number >= s->lives ||
             (l == s->present && slice_state(l, rank) != RDL_SLICE_LEFT))
             rdl_arena_bury(&l->roster.arena, rank, s->ended);
@@ -419,7 +414,7 @@ void rdl_job_rank_ended(rdl_job *job, int rank, const char *text)
 
 rdl_status rdl_job_member(const rdl_job *job, int rank, rdl_member *out)
 {
-    const seat *s;
+    const rdl_seat *s;
 
     if (job == NULL || out == NULL || rank < 0 || rank >= job->size)
         return rdl_fail(RDL_INVALID,
@@ -428,8 +423,12 @@ rdl_status rdl_job_member(const rdl_job *job, int rank, rdl_member *out)
                         rank, job ? job->size - 1 : -1);
     s = &job->seats[rank];
     *out = s->member;
-    if (out->state == RDL_MEMBER_JOINED &&
-        slice_state(s->present, rank) == RDL_SLICE_LEFT)
+    if (out->state != RDL_MEMBER_JOINED)
+        return RDL_OK;
+    /* Since the last event. */
+    if (slice_state(s->present, rank) == RDL_SLICE_LEFT)
         out->state = RDL_MEMBER_LEFT;
+    if (slice_state(s->present, rank) == RDL_SLICE_FAILED)
+        out->reason = rdl_arena_slice(&s->present->roster.arena, rank)->reason;
     return RDL_OK;
 }

@@ -83,28 +83,12 @@ static uint64_t record(const rdl_lane *lane, const rdl_arguments *a)
     return rdl_recorder_add(&lane->world->recorder, &entry);
 }
 
-rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
-                       const rdl_arguments *arguments, size_t bytes,
-                       int64_t timeout_ms, const char *caller)
+/* As the caller knows it. */
+static const char *name_of(const rdl_lane *lane, rdl_operation operation)
 {
-    op->lane = lane;
-    op->ticket = ticket;
-    op->arguments = *arguments;
-    op->bytes = bytes;
-    op->limit = (rdl_limit){
-        .timeout_ms = timeout_ms,
-        .operation = rdl_operation_name(arguments->operation),
-        .site = arguments->site,
-    };
-    op->caller = caller;
-    op->stream = "null";
-    op->unfenced = op->begun = op->running = op->tabled = false;
-    op->room = NULL;
-    op->table = NULL;
-    if (arguments->input_counts != NULL && lane->comm->size > 1)
-        RDL_TRY(make_room(op, arguments));
-    op->limit.record = record(lane, arguments);
-    return RDL_OK;
+    if (operation == RDL_OP_SEND_RECV)
+        return lane->comm->me == 0 ? "send" : "receive";
+    return rdl_operation_name(operation);
 }
 
 static void end_run(rdl_op *op)
@@ -117,6 +101,7 @@ static void end_run(rdl_op *op)
 void rdl_op_fini(rdl_op *op)
 {
     end_run(op);
+    rdl_heap_unpin(&op->lane->world->heap, &op->pins);
     rdl_free(op->room);
     rdl_free(op->table);
     op->room = NULL;
@@ -141,6 +126,51 @@ void rdl_op_note_end(rdl_op *op, rdl_status status)
     rdl_recorder_end(&world->recorder, op->limit.record, status,
                      op->limit.deadline != 0);
     op->limit.record = 0;
+}
+
+/* A buffer from elsewhere costs a comparison. */
+static rdl_status pin(rdl_op *op, const rdl_arguments *a)
+{
+    rdl_heap *heap = &op->lane->world->heap;
+    const char *name = rdl_operation_name(a->operation);
+    rdl_status st;
+
+    st = rdl_heap_pin(heap, &op->pins, 0, a->input, a->input_bytes, name);
+    if (st == RDL_OK)
+        st = rdl_heap_pin(heap, &op->pins, 1, a->output, a->output_bytes, name);
+    if (st != RDL_OK)
+        rdl_heap_unpin(heap, &op->pins);
+    return st;
+}
+
+rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
+                       const rdl_arguments *arguments, int64_t timeout_ms,
+                       const char *caller)
+{
+    rdl_status st;
+
+    op->lane = lane;
+    op->ticket = ticket;
+    op->arguments = *arguments;
+    op->pins = (rdl_pins){ { NULL, NULL } };
+    op->limit = (rdl_limit){
+        .timeout_ms = timeout_ms,
+        .operation = name_of(lane, arguments->operation),
+        .site = arguments->site,
+    };
+    op->caller = caller;
+    op->stream = "null";
+    op->unfenced = op->begun = op->running = op->tabled = false;
+    op->room = NULL;
+    op->table = NULL;
+    st = pin(op, arguments);
+    if (st == RDL_OK && arguments->input_counts != NULL && lane->comm->size > 1)
+        st = make_room(op, arguments);
+    if (st == RDL_OK)
+        op->limit.record = record(lane, arguments);
+    else
+        rdl_op_fini(op);
+    return st;
 }
 
 /* --- blocks of different sizes --------------------------------------------- */
@@ -194,6 +224,7 @@ static void use_list(rdl_op *op)
     }
     op->request.shape.uneven = u;
     op->request.count = all / element;
+    rdl_lane_show_counts(op->lane, a->input_counts);
     op->request.detail =
         rdl_hash_bytes(1, a->input_counts, (size_t)size * sizeof(size_t)) | 1;
 }
@@ -221,43 +252,6 @@ static uint64_t entry(const rdl_op *op, int row, int column)
 {
     return op
         ->table[(size_t)row * 2 * (size_t)op->lane->comm->size + (size_t)column];
-}
-
-static void say_differ(const rdl_lane *lane, int from, int to, uint64_t sent,
-                       uint64_t expected)
-{
-    char buffer[RDL_SENTENCE], group[RDL_LANE_TEXT];
-    rdl_text text = { buffer, sizeof buffer };
-
-    rdl_lane_text(lane, group, sizeof group);
-    rdl_text_add(&text,
-                 "mismatch in call #%" PRIu64 " on %s: all_to_all_v: rank %d "
-                 "sends %" PRIu64
-                 " elements to rank %d, which expects %" PRIu64,
-                 lane->number, group, lane->comm->ranks[from], sent,
-                 lane->comm->ranks[to], expected);
-    for (int i = 0; i < 2; i++) {
-        rdl_text_add(&text, "; rank %d calls", lane->comm->ranks[i ? to : from]);
-        rdl_lane_show_site(lane, i ? to : from, &text);
-    }
-    rdl_say("%s", buffer);
-}
-
-static rdl_status judge_table(rdl_op *op)
-{
-    rdl_lane *lane = op->lane;
-    int n = lane->comm->size;
-
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            uint64_t sent = entry(op, i, j), expected = entry(op, j, n + i);
-
-            if (sent == expected)
-                continue;
-            say_differ(lane, i, j, sent, expected);
-            return rdl_lane_fail(lane, RDL_MISMATCH);
-        }
-    return RDL_OK;
 }
 
 static void use_table(rdl_op *op)
@@ -318,12 +312,10 @@ static void start_run(rdl_op *op)
 static void trace(const rdl_op *op)
 {
     const rdl_arguments *a = &op->arguments;
-    const char *name = op->limit.operation;
 
-    if (a->operation == RDL_OP_SEND_RECV)
-        name = op->lane->comm->me == 0 ? "send" : "receive";
-    rdl_trace_call(op->lane->world->trace, op->lane, name, a->dtype,
-                   own_count(a, op->lane->comm), op->caller, op->stream);
+    rdl_trace_call(op->lane->world->trace, op->lane, op->limit.operation,
+                   a->dtype, own_count(a, op->lane->comm), op->caller,
+                   op->stream);
 }
 
 static rdl_status begin(rdl_op *op)
@@ -355,10 +347,10 @@ static rdl_status copy_alone(const rdl_op *op)
 
     if (rdl_operation_reduces(a->operation))
         rdl_combine(a->output, &a->input, 1,
-                    op->bytes / rdl_dtype_bytes(a->dtype), a->dtype,
+                    a->output_bytes / rdl_dtype_bytes(a->dtype), a->dtype,
                     a->reduction, a->factor);
-    else if (a->output != a->input && op->bytes > 0)
-        memcpy(a->output, a->input, op->bytes);
+    else if (a->output != a->input && a->output_bytes > 0)
+        memcpy(a->output, a->input, a->output_bytes);
     return RDL_OK;
 }
 
@@ -376,7 +368,8 @@ rdl_status rdl_op_advance(rdl_op *op)
     end_run(op);
     if (st != RDL_OK || !is_tabled(op) || op->tabled)
         return st;
-    RDL_TRY(judge_table(op));
+    /* Also where calls are not compared: what follows goes by the table. */
+    RDL_TRY(rdl_run_judge(op->lane, op->table));
     op->tabled = true;
     op->request = make_request(op);
     use_table(op);
@@ -390,11 +383,33 @@ void rdl_op_unfence(rdl_op *op)
     op->unfenced = true;
 }
 
+/* The seam: the work before it is done, and only now an unfenced one takes its
+ * place. */
+static void start(rdl_op *op)
+{
+    const rdl_delay *delay = op->lane->world->delay;
+
+    if (delay != NULL)
+        delay->function(delay->arg, op->stream);
+    if (op->unfenced)
+        op->ticket = rdl_turns_take(&op->lane->turns);
+}
+
+/* The same for the caller's own thread. */
+static void start_here(rdl_op *op)
+{
+    if (op->lane->world->unfenced)
+        rdl_op_unfence(op);
+    start(op);
+}
+
 rdl_status rdl_op_run(rdl_op *op)
 {
     rdl_lane *lane = op->lane;
     rdl_status st;
 
+    if (__builtin_expect(lane->world->delay != NULL, 0))
+        start_here(op);
     if (!rdl_turns_is(&lane->turns, op->ticket)) {
         st = rdl_lane_await_turn(lane, op->ticket, &op->limit);
         if (st != RDL_OK) {
@@ -499,7 +514,7 @@ bool rdl_crowd_look(rdl_crowd *c, rdl_time *sleep)
     return ended;
 }
 
-static void wait_for_any(rdl_crowd *c, rdl_pause *pause)
+static void wait_for_any(rdl_crowd *c)
 {
     rdl_slice *mine = rdl_world_slice(c->world);
     rdl_time sleep = RDL_SLEEP_MOST;
@@ -510,21 +525,19 @@ static void wait_for_any(rdl_crowd *c, rdl_pause *pause)
             return;
         sched_yield();
     }
-    rdl_pause_sleep(pause);
     bell = rdl_bell_announce(mine);
     if (!rdl_crowd_is_ready(c) && !rdl_crowd_look(c, &sleep))
         rdl_bell_sleep(mine, bell, sleep);
     rdl_bell_withdraw(mine);
 }
 
-void rdl_crowd_run(rdl_crowd *c, rdl_pause *pause)
+void rdl_crowd_run(rdl_crowd *c)
 {
     bool moved;
 
     for (int i = 0; i < c->count; i++)
-        if (c->ops[i].unfenced)
-            c->ops[i].ticket = rdl_turns_take(&c->ops[i].lane->turns);
+        start(&c->ops[i]);
     while (rdl_crowd_advance(c, &moved) > 0)
         if (!moved)
-            wait_for_any(c, pause);
+            wait_for_any(c);
 }

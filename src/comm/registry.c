@@ -153,6 +153,7 @@ static void clear_lane(rdl_world *world, rdl_lane *lane)
     atomic_store_explicit(&lane->failure, RDL_OK, memory_order_relaxed);
     atomic_store_explicit(&lane->reported, false, memory_order_relaxed);
     atomic_store_explicit(&lane->prepared, false, memory_order_relaxed);
+    lane->shrunk = 0;
     lane->next = world->free_lanes;
     world->free_lanes = lane;
 }
@@ -393,6 +394,15 @@ static rdl_status check_list(const rdl_world *world, const int *ranks, int count
     return RDL_OK;
 }
 
+/* Under the world's lock. */
+static rdl_group handle_of(const rdl_lane *lane)
+{
+    return (rdl_group){ .index = lane->index,
+                        .generation = atomic_load_explicit(
+                            &lane->generation, memory_order_relaxed),
+                        .world = lane->world->id };
+}
+
 rdl_status rdl_group_open(rdl_world *world, const int *ranks, int count,
                           const char *name, rdl_group *out)
 {
@@ -413,10 +423,48 @@ rdl_status rdl_group_open(rdl_world *world, const int *ranks, int count,
     pthread_mutex_lock(&world->lock);
     st = open_lane(world, ranks, count, name, &lane);
     if (st == RDL_OK)
-        *out = (rdl_group){ .index = lane->index,
-                            .generation = atomic_load_explicit(
-                                &lane->generation, memory_order_relaxed),
-                            .world = world->id };
+        *out = handle_of(lane);
+    pthread_mutex_unlock(&world->lock);
+    return st;
+}
+
+/* --- groups of those who are left ------------------------------------------- */
+
+/* The same on all of them, and of no other group or shrinking. */
+static void name_shrunk(const rdl_lane *from, char name[RDL_NAME_MOST + 1])
+{
+    snprintf(name, RDL_NAME_MOST + 1, "\2%016" PRIx64 "%016" PRIx64 "%08" PRIx32,
+             from->key.low, from->key.high, from->shrunk);
+}
+
+static void title_shrunk(const rdl_lane *from, rdl_lane *lane)
+{
+    char title[RDL_LANE_TEXT], group[RDL_LANE_TEXT];
+    rdl_text text = { title, sizeof title };
+
+    rdl_lane_text(from, group, sizeof group);
+    rdl_text_add(&text, "%s shrunk to [", group);
+    rdl_text_add_ranks(&text, lane->comm->ranks, lane->comm->size);
+    rdl_text_add(&text, "]");
+    /* Without memory for it the message is a little less clear. */
+    lane->title = rdl_copy_text(title, strlen(title));
+}
+
+rdl_status rdl_registry_open_shrunk(rdl_lane *from, const int *ranks, int count,
+                                    rdl_group *out)
+{
+    rdl_world *world = from->world;
+    char name[RDL_NAME_MOST + 1];
+    rdl_lane *lane;
+    rdl_status st;
+
+    name_shrunk(from, name);
+    pthread_mutex_lock(&world->lock);
+    st = open_lane(world, ranks, count, name, &lane);
+    if (st == RDL_OK && lane->title == NULL)
+        title_shrunk(from, lane);
+    if (st == RDL_OK)
+        *out = handle_of(lane);
     pthread_mutex_unlock(&world->lock);
     return st;
 }
@@ -553,20 +601,19 @@ static rdl_status find_pair(rdl_world *world, rdl_lane *lane, int peer,
     return RDL_OK;
 }
 
-static rdl_status check_pair(rdl_lane *lane, int peer)
+static rdl_status check_pair(rdl_lane *lane, int peer, bool sends)
 {
+    const char *name = sends ? "send" : "receive";
     char text[RDL_LANE_TEXT];
 
     rdl_lane_text(lane, text, sizeof text);
     if (lane->comm->me < 0)
-        return rdl_fail(RDL_INVALID, "send_recv: rank %d is not in %s",
+        return rdl_fail(RDL_INVALID, "%s: rank %d is not in %s", name,
                         lane->world->rank, text);
     if (peer < 0 || peer >= lane->comm->size)
-        return rdl_fail(
-            RDL_INVALID,
-            "send_recv: peer %d is outside the group ranks 0..%d of "
-            "%s",
-            peer, lane->comm->size - 1, text);
+        return rdl_fail(RDL_INVALID,
+                        "%s: peer %d is outside the group ranks 0..%d of %s",
+                        name, peer, lane->comm->size - 1, text);
     return RDL_OK;
 }
 
@@ -578,7 +625,7 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
 
     RDL_TRY(find_handle(world, group, &lane));
     pthread_mutex_lock(&world->lock);
-    st = means(lane, group) ? check_pair(lane, peer) : stale(group);
+    st = means(lane, group) ? check_pair(lane, peer, sends) : stale(group);
     if (st == RDL_OK)
         st = find_pair(world, lane, peer, sends, out);
     if (st == RDL_OK) /* now, so that it stays open */

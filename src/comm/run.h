@@ -45,6 +45,10 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request);
  * until the lane fails. */
 rdl_status rdl_run_advance(rdl_run *run);
 
+/* The verdict on what the members published for the present phase, or, with a
+ * table, on the pairs of an all_to_all_v; a mismatch is the lane's failure. */
+rdl_status rdl_run_judge(rdl_lane *lane, const uint64_t *table);
+
 /* Gives the lease back. */
 void rdl_run_end(rdl_run *run);
 

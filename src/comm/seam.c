@@ -9,6 +9,11 @@ void rdl_world_unfence(rdl_world *world, bool unfenced)
     world->unfenced = unfenced;
 }
 
+void rdl_world_delay(rdl_world *world, const rdl_delay *delay)
+{
+    world->delay = delay;
+}
+
 void rdl_world_compare(rdl_world *world, bool compare)
 {
     world->uncompared = !compare;

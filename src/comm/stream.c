@@ -130,6 +130,7 @@ typedef struct errand {
     void *target;
     const void *source;
     size_t bytes;
+    rdl_pins pins; /* of source and target, where they are the heap's */
 } errand;
 
 static rdl_status run_errand(void *arg, rdl_status failed)
@@ -146,8 +147,17 @@ static rdl_status run_errand(void *arg, rdl_status failed)
     if (st != RDL_OK)
         rdl_say("a function on stream '%s' answered %s", e->stream->name,
                 rdl_status_name(st));
+    rdl_heap_unpin(&e->stream->world->heap, &e->pins);
     rdl_free(e);
     return st;
+}
+
+static rdl_status pin(rdl_heap *heap, errand *e)
+{
+    RDL_TRY(rdl_heap_pin(heap, &e->pins, 0, e->source, e->bytes,
+                         "rdl_stream_copy"));
+    return rdl_heap_pin(heap, &e->pins, 1, e->target, e->bytes,
+                        "rdl_stream_copy");
 }
 
 static rdl_status add_errand(rdl_stream *stream, errand like)
@@ -159,9 +169,13 @@ static rdl_status add_errand(rdl_stream *stream, errand like)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a stream's work");
     *e = like;
     e->stream = stream;
-    st = rdl_queue_add(stream->queue, run_errand, e, true);
-    if (st != RDL_OK)
+    st = pin(&stream->world->heap, e);
+    if (st == RDL_OK)
+        st = rdl_queue_add(stream->queue, run_errand, e, true);
+    if (st != RDL_OK) {
+        rdl_heap_unpin(&stream->world->heap, &e->pins);
         rdl_free(e);
+    }
     return st;
 }
 
@@ -185,24 +199,35 @@ rdl_status rdl_stream_copy(rdl_stream *stream, void *target, const void *source,
         stream, (errand){ .target = target, .source = source, .bytes = bytes });
 }
 
+/* Others see what the program waits for, and that it was told of a failure. */
+static rdl_status wait_for(rdl_stream *stream, rdl_deadline deadline,
+                           rdl_call_site site)
+{
+    rdl_pause pause = { .world = stream->world,
+                        .site = site,
+                        .operation = RDL_RECORD_SYNCHRONIZE,
+                        .stream = stream->text };
+    rdl_status st = rdl_queue_query(stream->queue);
+
+    if (st == RDL_OK)
+        return RDL_OK;
+    rdl_pause_sleep(&pause);
+    if (st == RDL_AGAIN)
+        st = rdl_queue_wait(stream->queue, deadline);
+    return rdl_pause_end(&pause, st);
+}
+
 static rdl_status synchronize(rdl_stream *stream, int64_t timeout_ms,
                               rdl_call_site site)
 {
     rdl_deadline deadline = 0;
-    rdl_pause pause;
 
     RDL_TRY(check(stream));
     RDL_TRY(rdl_wait_limit(stream->world, timeout_ms, &deadline));
     if (rdl_queue_is_mine(stream->queue))
         return rdl_fail(RDL_STATE, "stream '%s' cannot wait for itself",
                         stream->name);
-    pause = (rdl_pause){ .world = stream->world,
-                         .site = site,
-                         .operation = RDL_RECORD_SYNCHRONIZE,
-                         .stream = stream->text };
-    if (rdl_queue_query(stream->queue) == RDL_AGAIN)
-        rdl_pause_sleep(&pause);
-    return rdl_pause_end(&pause, rdl_queue_wait(stream->queue, deadline));
+    return wait_for(stream, deadline, site);
 }
 
 RDL_PUBLIC_CALL(rdl_stream_synchronize, synchronize(stream, timeout_ms, site),
@@ -214,11 +239,15 @@ rdl_status rdl_stream_query(rdl_stream *stream)
     return rdl_queue_query(stream->queue);
 }
 
+/* The cause goes with it: other ranks know nothing of this stream. */
 static rdl_status run_task(void *arg, rdl_status failed)
 {
+    char cause[RDL_SENTENCE / 4 * 3];
+
+    snprintf(cause, sizeof cause, "%s", rdl_error_detail());
     if (failed != RDL_OK)
-        rdl_say("passed over, because its stream on rank %d had failed with %s",
-                ((rdl_task *)arg)->world->rank, rdl_status_name(failed));
+        rdl_say("passed over, because its stream on rank %d had failed: %s",
+                ((rdl_task *)arg)->world->rank, cause);
     return rdl_task_run(arg, failed);
 }
 

@@ -316,7 +316,7 @@ rdl_status rdl_task_run(rdl_task *task, rdl_status stopped)
 
     rdl_crowd_init(&task->crowd);
     if (stopped == RDL_OK)
-        rdl_crowd_run(&task->crowd, NULL);
+        rdl_crowd_run(&task->crowd);
     else
         pass_over(task, stopped);
     /* After finish the task may be another's. */
@@ -360,6 +360,7 @@ rdl_status rdl_task_issue(rdl_task *task, const rdl_call *call)
 {
     rdl_work handle = rdl_task_handle(task);
 
+    /* Read by who waits; it may be a stale handle's. */
     atomic_store_explicit(
         &task->record,
         task->crowd.count > 0 ? task->crowd.ops[0].limit.record : 0,

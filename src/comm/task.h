@@ -10,6 +10,7 @@
 #define RDL_COMM_TASK_H
 
 #include "comm/op.h"
+#include "comm/pause.h"
 
 #include <raddle/work.h>
 
@@ -26,12 +27,12 @@ struct rdl_task {
     uint32_t index;
     _Atomic uint32_t generation;
     _Atomic uint32_t state;
-    _Atomic bool driven;     /* the drive flag */
-    _Atomic uint64_t record; /* of the first operation (base/recorder.h) */
-    rdl_crowd crowd;         /* of whoever drives */
-    rdl_op own;              /* where the crowd is one */
+    _Atomic bool driven; /* the drive flag */
+    rdl_crowd crowd;     /* of whoever drives */
+    rdl_op own;          /* where the crowd is one */
     rdl_status own_status;
     char *own_sentence;
+    _Atomic uint64_t record; /* of its first operation */
     bool kept; /* somebody has the handle; under the world's task lock */
     rdl_status status; /* the result: before state is DONE */
     char *sentence;
@@ -95,8 +96,8 @@ bool rdl_tasks_advance(rdl_world *world, bool look, rdl_time *sleep);
 /* Whether something active could go on. */
 bool rdl_tasks_are_ready(rdl_world *world);
 
-/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. pause
- * (NULL: none) is that wait. */
+/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. pause: that
+ * wait, for the program's own thread; NULL: for another. */
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
                           rdl_deadline deadline, rdl_pause *pause);
 

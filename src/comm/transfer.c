@@ -11,26 +11,39 @@ static bool sends(const rdl_transfer *t)
     return t->send != NULL || (t->receive == NULL && !t->receives);
 }
 
-static rdl_status check(const rdl_transfer *t, int i)
+static const char *name_of(const rdl_transfer *t)
 {
-    rdl_arguments a = { .operation = RDL_OP_SEND_RECV, .dtype = t->dtype };
+    return sends(t) ? "send" : "receive";
+}
 
-    RDL_TRY(rdl_call_check_types(&a));
-    if (t->count > SIZE_MAX / 4 / rdl_dtype_bytes(t->dtype))
-        return rdl_fail(RDL_INVALID,
-                        "send_recv: transfer %d of %zu elements: the size "
-                        "overflows",
-                        i, t->count);
+static rdl_status check_buffers(const rdl_transfer *t)
+{
     if (t->send != NULL && t->receive != NULL)
         return rdl_fail(RDL_INVALID,
-                        "send_recv: transfer %d has both send and receive set",
-                        i);
+                        "a transfer has both send and receive set");
     if (t->count > 0 && t->send == NULL && t->receive == NULL)
         return rdl_fail(RDL_INVALID,
-                        "send_recv: the buffer of transfer %d is NULL and %zu "
-                        "elements are wanted",
-                        i, t->count);
+                        "%s: the buffer is NULL and %zu elements are wanted",
+                        name_of(t), t->count);
     return RDL_OK;
+}
+
+static rdl_status check(const rdl_transfer *t, const rdl_call *call)
+{
+    size_t element = rdl_dtype_bytes(t->dtype);
+
+    if (element == 0)
+        return rdl_fail(RDL_INVALID, "%s: %d is no dtype", name_of(t),
+                        (int)t->dtype);
+    if (t->count > SIZE_MAX / 4 / element)
+        return rdl_fail(RDL_INVALID,
+                        "%s: %zu elements of %zu bytes: the size overflows",
+                        name_of(t), t->count, element);
+    if (call != NULL && call->factor != 0)
+        return rdl_fail(RDL_INVALID,
+                        "%s: a factor of %g, which only premul_sum takes",
+                        name_of(t), call->factor);
+    return check_buffers(t);
 }
 
 /* What the transfers of a call share. */
@@ -42,7 +55,7 @@ typedef struct common {
 
 /* One operation on the way to or from peer. */
 static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
-                         const rdl_arguments *a, size_t bytes, const common *c)
+                         const rdl_arguments *a, const common *c)
 {
     uint64_t ticket = 0;
     rdl_lane *lane = NULL;
@@ -51,7 +64,7 @@ static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
     RDL_TRY(rdl_batch_reserve(b));
     RDL_TRY(
         rdl_registry_pair(b->world, group, t->peer, sends(t), &lane, &ticket));
-    st = rdl_op_init(rdl_batch_next(b), lane, ticket, a, bytes, c->timeout_ms,
+    st = rdl_op_init(rdl_batch_next(b), lane, ticket, a, c->timeout_ms,
                      c->caller);
     if (st == RDL_OK)
         rdl_batch_add(b);
@@ -82,7 +95,10 @@ static rdl_status add_own(rdl_batch *b, rdl_group group,
 
     while (s < count && r < count) {
         const rdl_transfer *from = &transfers[s], *to = &transfers[r];
+        size_t bytes = from->count * rdl_dtype_bytes(from->dtype);
         rdl_arguments a = { .operation = RDL_OP_SEND_RECV,
+                            .input_bytes = bytes,
+                            .output_bytes = bytes,
                             .input = from->send,
                             .output = to->receive,
                             .count = from->count,
@@ -91,17 +107,16 @@ static rdl_status add_own(rdl_batch *b, rdl_group group,
 
         if (from->count != to->count || from->dtype != to->dtype)
             return rdl_fail(RDL_INVALID,
-                            "send_recv: a rank sends itself %zu elements and "
+                            "exchange: a rank sends itself %zu elements and "
                             "expects %zu, or of another dtype",
                             from->count, to->count);
-        RDL_TRY(add_op(b, group, from, &a,
-                       from->count * rdl_dtype_bytes(from->dtype), c));
+        RDL_TRY(add_op(b, group, from, &a, c));
         s = next_own(transfers, count, me, true, s + 1);
         r = next_own(transfers, count, me, false, r + 1);
     }
     if (s < count || r < count)
         return rdl_fail(RDL_INVALID,
-                        "send_recv: a rank %s itself without the other half in "
+                        "exchange: a rank %s itself without the other half in "
                         "the same batch",
                         s < count ? "sends to" : "receives from");
     return RDL_OK;
@@ -115,7 +130,10 @@ static rdl_status add_others(rdl_batch *b, rdl_group group,
 {
     for (int i = 0; i < count; i++) {
         const rdl_transfer *t = &transfers[i];
+        size_t bytes = t->count * rdl_dtype_bytes(t->dtype);
         rdl_arguments a = { .operation = RDL_OP_SEND_RECV,
+                            .input_bytes = t->send ? bytes : 0,
+                            .output_bytes = t->receive ? bytes : 0,
                             .input = t->send,
                             .output = t->receive,
                             .count = t->count,
@@ -123,7 +141,7 @@ static rdl_status add_others(rdl_batch *b, rdl_group group,
                             .site = c->site };
 
         if (t->peer != me)
-            RDL_TRY(add_op(b, group, t, &a, 0, c));
+            RDL_TRY(add_op(b, group, t, &a, c));
     }
     return RDL_OK;
 }
@@ -136,10 +154,10 @@ static rdl_status add_all(rdl_batch *b, rdl_group group,
     int me = -1, before = b->count;
     rdl_status st;
 
-    RDL_TRY(rdl_call_timeout(b->world, call, "send_recv", &c.timeout_ms));
+    RDL_TRY(rdl_call_timeout(b->world, call, "exchange", &c.timeout_ms));
     RDL_TRY(rdl_group_rank(b->world, group, &me));
     for (int i = 0; i < count; i++)
-        RDL_TRY(check(&transfers[i], i));
+        RDL_TRY(check(&transfers[i], call));
     c.site = rdl_texts_site_of(&b->world->texts, site, c.caller);
     st = me < 0 ? RDL_OK : add_own(b, group, transfers, count, me, &c);
     if (st == RDL_OK)
@@ -158,13 +176,12 @@ static rdl_status exchange(rdl_world *world, rdl_group group,
 
     RDL_TRY(rdl_world_check(world));
     if (count < 0 || (count > 0 && transfers == NULL))
-        return rdl_fail(RDL_INVALID, "send_recv: %d transfers at %p", count,
+        return rdl_fail(RDL_INVALID, "exchange: %d transfers at %p", count,
                         (const void *)transfers);
     if (call != NULL && call->batch != NULL && (call->stream || call->work))
-        return rdl_fail(
-            RDL_INVALID,
-            "send_recv: transfers in a batch have no stream or work "
-            "of their own: rdl_batch_end has");
+        return rdl_fail(RDL_INVALID,
+                        "exchange: transfers in a batch have no stream or work "
+                        "of their own: rdl_batch_end has");
     if (call != NULL && call->batch != NULL) {
         RDL_TRY(rdl_batch_check(call->batch, world));
         return add_all(call->batch, group, transfers, count, call, site);
@@ -172,7 +189,7 @@ static rdl_status exchange(rdl_world *world, rdl_group group,
     RDL_TRY(rdl_batch_begin(world, &batch));
     st = add_all(batch, group, transfers, count, call, site);
     if (st == RDL_OK)
-        return rdl_batch_finish(batch, call, NULL);
+        return rdl_batch_end(batch, call);
     rdl_batch_fini(batch);
     rdl_free(batch);
     return st;

@@ -6,13 +6,26 @@
 #include "base/ranks.h"
 #include "comm/batch.h"
 #include "comm/call.h"
-#include "comm/show.h"
+#include "comm/peek.h"
 #include "comm/stream.h"
 #include "comm/world.h"
 
 #include <string.h>
 
 /* --- results --------------------------------------------------------------- */
+
+/* The program hears only now that the lane has failed: its peers may look for why it
+ * stops. */
+static void note_told(rdl_lane *lane, rdl_status st)
+{
+    rdl_recorder *recorder = &lane->world->recorder;
+    rdl_entry told = { .lane = lane->key.low,
+                       .operation = RDL_RECORD_AWAIT,
+                       .flags = RDL_RECORD_BLOCKS };
+
+    rdl_lane_reported(lane);
+    rdl_recorder_end(recorder, rdl_recorder_add(recorder, &told), st, false);
+}
 
 /* A done task's result; its handle is ended. */
 static rdl_status take_result(rdl_task *task, uint32_t generation)
@@ -31,7 +44,7 @@ static rdl_status take_result(rdl_task *task, uint32_t generation)
         if (task->failed != NULL &&
             atomic_load_explicit(&task->failed->generation,
                                  memory_order_relaxed) == task->failed_generation)
-            rdl_lane_reported(task->failed);
+            note_told(task->failed, st);
         rdl_task_forget(task);
     } else {
         st =
@@ -42,9 +55,12 @@ static rdl_status take_result(rdl_task *task, uint32_t generation)
     return st;
 }
 
+typedef rdl_status (*result_of)(rdl_task *task, uint32_t generation);
+
 /* Waits on the program's own thread. */
 static rdl_status await(rdl_task *task, uint32_t generation,
-                        rdl_deadline deadline, rdl_call_site site)
+                        rdl_deadline deadline, rdl_call_site site,
+                        result_of result)
 {
     rdl_pause pause = {
         .world = task->world,
@@ -52,9 +68,11 @@ static rdl_status await(rdl_task *task, uint32_t generation,
         .operation = RDL_RECORD_AWAIT,
         .count = atomic_load_explicit(&task->record, memory_order_relaxed),
     };
+    rdl_status st = rdl_task_await(task, generation, deadline, &pause);
 
-    return rdl_pause_end(&pause,
-                         rdl_task_await(task, generation, deadline, &pause));
+    if (st == RDL_OK)
+        st = result(task, generation);
+    return rdl_pause_end(&pause, st);
 }
 
 static rdl_status wait_for(rdl_world *world, rdl_work work, int64_t timeout_ms,
@@ -66,8 +84,7 @@ static rdl_status wait_for(rdl_world *world, rdl_work work, int64_t timeout_ms,
     RDL_TRY(rdl_task_find(world, work, &task));
     if (timeout_ms != 0)
         RDL_TRY(rdl_wait_limit(world, timeout_ms, &deadline));
-    RDL_TRY(await(task, work.generation, deadline, site));
-    return take_result(task, work.generation);
+    return await(task, work.generation, deadline, site, take_result);
 }
 
 RDL_PUBLIC_CALL(rdl_work_wait, wait_for(world, work, timeout_ms, site),
@@ -128,10 +145,8 @@ static rdl_status fence_off(rdl_world *world, rdl_work work, rdl_stream *stream,
     fence *f;
 
     RDL_TRY(rdl_task_find(world, work, &task));
-    if (stream == NULL) {
-        RDL_TRY(await(task, work.generation, RDL_NEVER, site));
-        return look_at_result(task, work.generation);
-    }
+    if (stream == NULL)
+        return await(task, work.generation, RDL_NEVER, site, look_at_result);
     RDL_TRY(rdl_stream_check(stream, world));
     f = rdl_calloc(1, sizeof *f);
     if (f == NULL)
@@ -155,7 +170,7 @@ static void revoke_lane(rdl_lane *lane, uint32_t site)
 
     rdl_lane_text(lane, group, sizeof group);
     rdl_text_add(&text, "%s was revoked by rank %d", group, lane->world->rank);
-    rdl_show_site(&text, rdl_world_slice(lane->world), site);
+    rdl_peek_site(&text, rdl_world_slice(lane->world), site);
     rdl_say("%s", buffer);
     if (rdl_lane_fail(lane, RDL_REVOKED) == RDL_REVOKED)
         rdl_lane_reported(lane); /* who revokes knows */

@@ -88,6 +88,14 @@ static bool is_dead(const rdl_world *world, uint32_t pid, uint64_t started,
     return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
 }
 
+static rdl_status repeat_failure(const rdl_slice *slice)
+{
+    char reason[RDL_REASON];
+    rdl_status failure = rdl_slice_read_failure(slice, reason);
+
+    return rdl_fail(failure, "%s", reason);
+}
+
 /* One rank that has come: is it still there? */
 static rdl_status check_member(const rdl_world *world, int rank, bool slow)
 {
@@ -97,7 +105,7 @@ static rdl_status check_member(const rdl_world *world, int rank, bool slow)
     uint32_t state = atomic_load_explicit(&slice->state, memory_order_acquire);
 
     if (state == RDL_SLICE_FAILED)
-        return rdl_fail((rdl_status)slice->failure, "%s", slice->reason);
+        return repeat_failure(slice);
     /* Who has left had seen everybody join. */
     if (state == RDL_SLICE_LEFT)
         return RDL_OK;
@@ -171,14 +179,35 @@ static rdl_status wait_for_all(rdl_world *world, rdl_store *store,
     }
 }
 
-static void fill_slice(rdl_world *world)
+static void fill_slice(rdl_world *world, rdl_check check)
 {
     rdl_slice *slice = own_slice(world);
 
     slice->pid = world->self.pid;
+    slice->check = (uint32_t)check;
     slice->cpus = rdl_cpus_allowed();
     slice->started = world->self.started;
     slice->pid_namespace = world->self.pid_namespace;
+}
+
+/* A rank that compares and one that does not would come to different ends. All
+ * see the same, so all say the same. */
+static rdl_status agree_on_check(rdl_world *world)
+{
+    const rdl_arena *arena = &world->mapping->arena;
+    rdl_check first = (rdl_check)rdl_arena_slice(arena, 0)->check;
+
+    for (int rank = 1; rank < world->size; rank++) {
+        rdl_check other = (rdl_check)rdl_arena_slice(arena, rank)->check;
+
+        if (other != first)
+            return rdl_fail(RDL_MISMATCH,
+                            "rank 0 checks calls by '%s' and rank %d by '%s': "
+                            "RADDLE_CHECK, or rdl_world_options.check, must be "
+                            "the same on all ranks",
+                            rdl_check_name(first), rank, rdl_check_name(other));
+    }
+    return RDL_OK;
 }
 
 /* Spinning pays only where each rank has a core. What counts are the cores that
@@ -209,11 +238,13 @@ static rdl_status take_slice(rdl_world *world, rdl_store *store,
                            world->host->staging_bytes, world->host->groups,
                            world->host->records));
     world->slice = world->shelf.slice;
-    fill_slice(world);
+    fill_slice(world, place->check);
     rdl_recorder_init(&world->recorder, world->slice, world->shelf.records);
     rdl_texts_init(&world->texts, &world->shelf);
     set_state(world, RDL_SLICE_JOINED);
     st = wait_for_all(world, store, place, deadline);
+    if (st == RDL_OK)
+        st = agree_on_check(world);
     if (st == RDL_OK)
         st = choose_patience(world);
     if (st != RDL_OK) {
@@ -233,11 +264,32 @@ static rdl_status take_part(rdl_world *world, rdl_store *store,
     if (arena->size != world->size)
         return rdl_fail(RDL_FORMAT, "an arena of %d ranks for a world of %d",
                         arena->size, world->size);
-    /* Before all else a place on which to say what else went wrong. */
-    RDL_TRY(rdl_arena_reserve_state(arena, world->rank));
     st = take_slice(world, store, place, deadline);
     if (st != RDL_OK)
         give_up(world, st, rdl_error_detail());
+    return st;
+}
+
+static void tell_unmapped(const rdl_world *world, int fd, rdl_status failure)
+{
+    char reason[RDL_REASON];
+
+    snprintf(reason, sizeof reason, "rank %d: %s", world->rank,
+             rdl_error_detail());
+    rdl_arena_write_failure(fd, world->rank, failure, reason);
+}
+
+/* Takes fd. */
+static rdl_status map_arena(rdl_world *world, int fd)
+{
+    rdl_status st = rdl_host_map(world->host, fd, &world->mapping);
+
+    if (st == RDL_OK)
+        return RDL_OK;
+    /* Its own limits, or the machine's; else it is no arena. */
+    if (st == RDL_NO_MEMORY || st == RDL_SYSTEM)
+        tell_unmapped(world, fd, st);
+    close(fd);
     return st;
 }
 
@@ -249,7 +301,7 @@ static rdl_status join(rdl_world *world, const rdl_place *place)
     int fd;
 
     RDL_TRY(rdl_store_open(&store, place, deadline, &fd));
-    st = rdl_host_map(world->host, fd, &world->mapping);
+    st = map_arena(world, fd);
     if (st == RDL_OK) {
         st = take_part(world, &store, place, deadline);
         if (st != RDL_OK)
@@ -274,13 +326,16 @@ static uint32_t make_id(const rdl_world *world)
 
 static void leave(rdl_world *world)
 {
-    if (world->mapping == NULL)
+    if (world->mapping == NULL) {
+        rdl_heap_fini(&world->heap);
         return;
+    }
     /* Who gave up leaves its reason to those who wait for it later. */
     if (!has_given_up(world))
         set_state(world, RDL_SLICE_LEFT);
     rdl_texts_fini(&world->texts);
     rdl_shelf_fini(&world->shelf);
+    rdl_heap_fini(&world->heap);
     rdl_host_unmap(world->host, world->mapping);
 }
 
@@ -302,12 +357,17 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->rank = place->rank;
     world->size = place->size;
     world->timeout_ms = place->timeout_ms;
+    world->uncompared = place->check == RDL_CHECK_OFF;
     world->id = make_id(world);
     st = rdl_registry_init(world);
     if (st == RDL_OK)
         st = world->size > 1 ? join(world, place) : be_alone(world);
     if (st != RDL_OK)
         rdl_registry_fini(world);
+    else
+        rdl_heap_init(&world->heap,
+                      world->mapping ? &world->mapping->arena : NULL,
+                      world->rank);
     return st;
 }
 
@@ -365,6 +425,7 @@ static rdl_status close_in_child(rdl_world *world)
         rdl_shelf_fini(&world->shelf);
         rdl_host_forget(world->host, world->mapping);
     }
+    rdl_heap_forget(&world->heap);
     rdl_registry_fini(world);
     rdl_tasks_fini(&world->tasks);
     if (--world->host->users == 0)

@@ -3,11 +3,13 @@
 #ifndef RDL_COMM_WORLD_H
 #define RDL_COMM_WORLD_H
 
+#include "base/heap.h"
 #include "base/map.h"
 #include "base/recorder.h"
 #include "base/slice.h"
 #include "comm/host.h"
 #include "comm/lane.h"
+#include "comm/seam.h"
 #include "comm/task.h"
 #include "comm/texts.h"
 
@@ -31,6 +33,7 @@ struct rdl_world {
     rdl_shelf shelf;      /* only with a mapping */
     rdl_slice *slice;     /* the shelf's; in a world of one `alone` */
     rdl_slice *alone;     /* private: for the bell */
+    rdl_heap heap;        /* what rdl_mem_alloc gives */
     int rank;
     int size;
     uint32_t id; /* never 0; tells worlds and their lives apart */
@@ -40,6 +43,7 @@ struct rdl_world {
     rdl_recorder recorder;  /* of nothing in a world of one */
     rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */
+    const rdl_delay *delay; /* the seam of bench/race, NULL: none; comm/seam.h */
 
     pthread_mutex_t lock; /* protects what follows; taken after a lane's `failing` */
     rdl_map comms;        /* key -> rdl_comm * */
@@ -59,10 +63,11 @@ struct rdl_world {
     rdl_tasks tasks;
     rdl_world *next_in_host; /* under the host's `helping` */
     bool unfenced;           /* the seam of bench/race: see comm/seam.h */
-    bool uncompared;         /* likewise */
+    bool uncompared;         /* RDL_CHECK_OFF, or the seam */
 
     _Atomic uint32_t n_streams; /* each with a thread */
     _Atomic uint64_t n_collectives;
+    _Atomic uint64_t n_mapped;
     _Atomic(rdl_lane *) chunks[RDL_LANE_CHUNKS];
 };
 
@@ -106,6 +111,11 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
 void rdl_registry_revoke_pairs(rdl_lane *lane,
                                void (*revoke)(rdl_lane *way, uint32_t site),
                                uint32_t site);
+
+/* Opens the group of these ranks, which are left of the lane's: the same on all of
+ * them, by the lane's key and how often it has shrunk. */
+rdl_status rdl_registry_open_shrunk(rdl_lane *from, const int *ranks, int count,
+                                    rdl_group *out);
 
 /* A slot for the lane, whose turn the caller has; the sequence goes on where the
  * key's last slot stopped. */

@@ -173,9 +173,9 @@ static rdl_status issue_reduce(rdl_fsdp *unit, rdl_stream *stream)
     RDL_TRY(rdl_stream_call(stream, pack, unit));
     if (unit->size > 1) {
         call.work = &a->leaving_works[a->n_leaving_works];
-        RDL_TRY(rdl_reduce_scatter(unit->world, unit->shard, a->leaving_blocks,
-                                   mine, unit->blocks.block, RDL_FLOAT32,
-                                   RDL_SUM, &call));
+        RDL_TRY(rdl_reduce_scatter(unit->world, unit->sums_over,
+                                   a->leaving_blocks, mine, unit->blocks.block,
+                                   RDL_FLOAT32, RDL_SUM, &call));
         a->n_leaving_works++;
     }
     if (unit->replicas > 1) {

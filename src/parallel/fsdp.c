@@ -163,7 +163,7 @@ rdl_status rdl_fsdp_create(rdl_world *world, rdl_group shard,
     if (unit == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a unit");
     unit->world = world;
-    unit->shard = shard;
+    unit->shard = unit->sums_over = shard;
     unit->replicate = replicate;
     st = build(unit, parameters, count);
     if (st != RDL_OK) {
@@ -209,6 +209,11 @@ rdl_status rdl_fsdp_share(rdl_fsdp *unit, rdl_fsdp *with)
 rdl_pool *rdl_fsdp_pool(const rdl_fsdp *unit)
 {
     return unit->pool;
+}
+
+void rdl_fsdp_sum_over(rdl_fsdp *unit, rdl_group lane)
+{
+    unit->sums_over = lane;
 }
 
 /* --- shards ---------------------------------------------------------------- */
@@ -379,7 +384,7 @@ static rdl_status sum_up(const rdl_fsdp *unit, float *blocks, float *mine)
     rdl_call call = { .caller = l.text };
 
     if (unit->size > 1)
-        RDL_TRY(rdl_reduce_scatter(unit->world, unit->shard, blocks, mine,
+        RDL_TRY(rdl_reduce_scatter(unit->world, unit->sums_over, blocks, mine,
                                    block, RDL_FLOAT32, RDL_SUM, &call));
     if (unit->replicas > 1)
         RDL_TRY(rdl_all_reduce(unit->world, unit->replicate, mine, mine, block,

@@ -41,6 +41,7 @@ typedef struct rdl_ahead {
 struct rdl_fsdp {
     rdl_world *world;
     rdl_group shard;
+    rdl_group sums_over; /* a lane of the same ranks, for gradients */
     rdl_group replicate;
     int size; /* of shard */
     int rank; /* in shard */

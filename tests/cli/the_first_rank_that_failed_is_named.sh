@@ -1,5 +1,5 @@
-# The exit status is that of the first rank that failed, which one line on standard
-# error names, together with how many others were ended.
+# The exit status is that of the first rank that failed, which the last line on
+# standard error names, together with how many others were ended.
 # SPDX-License-Identifier: BSD-3-Clause
 source "${0%/*}/../support/cli.sh"
 
@@ -7,7 +7,7 @@ source "${0%/*}/../support/cli.sh"
 ends_with()
 {
     is status $status "$1"
-    is "standard error" "$(cat err)" "$2"
+    is "the last line" "$(tail -n 1 err)" "$2"
     nothing_is_left
 }
 

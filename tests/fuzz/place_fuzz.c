@@ -40,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         MUST(place.rank >= 0 && place.rank < place.size);
         MUST(place.start_timeout_ms > 0 && place.timeout_ms > 0);
         MUST(place.fd >= -1);
+        MUST(rdl_check_name(place.check)[0] != '?');
         MUST(strlen(place.name) < sizeof place.name);
     } else {
         MUST(st == RDL_INVALID || st == RDL_UNSUPPORTED);

@@ -494,6 +494,9 @@ static void cycle(rdl_world *world, void *arg)
     CHECK(st == RDL_TIMEOUT || st == RDL_PEER);
     CHECK_HAS(rdl_error_detail(), "group 'ring'");
     CHECK_HAS(rdl_error_detail(), "waiting for rank");
+    CHECK_HAS(rdl_error_detail(), " in barrier #1 on group 'ring' [");
+    CHECK_HAS(rdl_error_detail(),
+              ": a cycle, in which ranks 0,1,2,3 wait for each other");
     CHECK_STATUS(rdl_group_close(world, group), RDL_OK);
     CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
 }

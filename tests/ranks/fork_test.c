@@ -119,6 +119,8 @@ static void call_everything(rdl_world *world, rdl_group group)
     check_refused(rdl_group_rank_of(world, group, 0, &answer));
     check_refused(rdl_group_world_rank(world, group, 0, &answer));
     CHECK_INT(answer, 7);
+    check_refused(rdl_group_shrink(world, group, 0, &other));
+    CHECK_INT(other.index, 7);
     check_refused(rdl_account_read(world, &account));
     rdl_world_abort(world, "a child may not say so");
 }

@@ -232,6 +232,47 @@ RDL_TEST(a_launcher_refuses_the_second_process_of_one_rank)
     launch(2, have_a_twin, 0);
 }
 
+/* Rank 0 has a sibling on its socket, which said hello first and is slow to take its
+ * answer. */
+static void share_a_socket(int rank, int size, void *arg)
+{
+    stage *s = arg;
+    int socket = rdl_job_rank_fd(s->job, rank), fd;
+    rdl_answer answer;
+    rdl_hello hello;
+    pid_t sibling;
+
+    be_rank(s, rank, size);
+    if (rank == 1) {
+        open_in_vain(RDL_PEER, "rank 0 is gone while the job starts");
+        return;
+    }
+    sibling = fork();
+    if (sibling == 0) {
+        hello = rdl_puppet_hello("", rank, size);
+        CHECK_OK(rdl_message_send(socket, &hello, sizeof hello, -1));
+        atomic_fetch_add(&s->counts->opened, 1);
+        usleep(300000);
+        CHECK_OK(rdl_message_receive(socket, &answer, sizeof answer, &fd,
+                                     rdl_deadline_after_ms(20000)));
+        CHECK_INT(answer.pid, getpid());
+        CHECK_INT(answer.status, RDL_OK);
+        CHECK(fd >= 0);
+        while (atomic_load(&s->counts->done) == 0)
+            usleep(1000);
+        _exit(0);
+    }
+    wait_for(&s->counts->opened, 1);
+    open_in_vain(RDL_MISMATCH, "rank 0 is taken by process");
+    atomic_fetch_add(&s->counts->done, 1);
+    CHECK_INT(rdl_test_wait(sibling), 0);
+}
+
+RDL_TEST(processes_that_share_a_launchers_socket_each_get_their_own_answer)
+{
+    launch(2, share_a_socket, 0);
+}
+
 /* The socket of one rank under another's number: each is told. */
 static void exchange_numbers(int rank, int size, void *arg)
 {
@@ -345,6 +386,8 @@ RDL_TEST(wrong_arguments_of_a_launcher_are_refused)
 {
     rdl_test_left before = rdl_test_left_now();
     rdl_job *job = NULL;
+    rdl_last last;
+    rdl_failure failure;
     rdl_member member;
 
     CHECK_STATUS(rdl_job_create(0, &job), RDL_INVALID);
@@ -367,9 +410,160 @@ RDL_TEST(wrong_arguments_of_a_launcher_are_refused)
     rdl_job_rank_ended(job, 0, NULL);
     CHECK_OK(rdl_job_member(job, 0, &member));
     CHECK_INT(member.state, RDL_MEMBER_ABSENT);
+    CHECK_STATUS(rdl_job_last(NULL, 0, &last), RDL_INVALID);
+    CHECK_STATUS(rdl_job_last(job, 2, &last), RDL_INVALID);
+    CHECK_HAS(rdl_error_detail(), "rank 2 outside 0..1");
+    CHECK_STATUS(rdl_job_last(job, -1, &last), RDL_INVALID);
+    CHECK_STATUS(rdl_job_last(job, 0, NULL), RDL_INVALID);
+    CHECK_OK(rdl_job_last(job, 1, &last));
+    CHECK_INT(last.state, RDL_LAST_NONE);
+    CHECK_TEXT(last.call, "");
+    CHECK_STATUS(rdl_job_failure(NULL, 0, &failure), RDL_INVALID);
+    CHECK_STATUS(rdl_job_failure(job, 2, &failure), RDL_INVALID);
+    CHECK_HAS(rdl_error_detail(), "rank 2 outside 0..1");
+    CHECK_STATUS(rdl_job_failure(job, -2, &failure), RDL_INVALID);
+    CHECK_STATUS(rdl_job_failure(job, 0, NULL), RDL_INVALID);
+    CHECK_OK(rdl_job_failure(job, RDL_ANY_RANK, &failure));
+    CHECK_INT(failure.status, RDL_OK);
+    CHECK_TEXT(failure.sentence, "");
     rdl_job_destroy(job);
     rdl_job_destroy(NULL);
     rdl_test_nothing_left(&before);
+}
+
+/* Rank 1 is the one of another count; who is first to see it ends at once. */
+static void differ_and_end(int rank, int size, void *arg)
+{
+    rdl_world *world;
+    float x[4] = { 0 };
+
+    be_rank(arg, rank, size);
+    CHECK_OK(rdl_world_open(NULL, &world));
+    CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, x, x, rank == 1 ? 3 : 4,
+                                RDL_FLOAT32, RDL_SUM, NULL),
+                 RDL_MISMATCH);
+    _exit(9);
+}
+
+RDL_TEST(a_launcher_reads_why_ranks_failed_after_their_end)
+{
+    stage s = make_stage();
+    pid_t pid[RANKS_MOST];
+    int statuses[RANKS_MOST];
+    rdl_failure failure;
+
+    CHECK_OK(rdl_job_create(3, &s.job));
+    for (int rank = 0; rank < 3; rank++)
+        pid[rank] = start_rank(&s, rank, 3, differ_and_end);
+    serve(&s, pid, 3, statuses);
+    for (int rank = RDL_ANY_RANK; rank < 3; rank++) {
+        CHECK_OK(rdl_job_failure(s.job, rank, &failure));
+        CHECK_INT(failure.status, RDL_MISMATCH);
+        CHECK_HAS(failure.sentence, "rank 1 differs from ranks 0,2");
+    }
+    rdl_job_destroy(s.job);
+}
+
+/* Ranks 0 and 1 idle behind a broadcast, and are killed; rank 2 waits for rank 1. */
+static void do_something_last(int rank, int size, void *arg)
+{
+    stage *s = arg;
+    int ranks[] = { 2, 1 };
+    rdl_world *world;
+    rdl_group group;
+    int64_t x = 0;
+
+    be_rank(s, rank, size);
+    CHECK_OK(rdl_world_open(NULL, &world));
+    if (rank != 0)
+        CHECK_OK(rdl_group_open(world, ranks, 2, "pair\n", &group));
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    CHECK_OK(rdl_broadcast(world, RDL_WORLD, &x, 1, RDL_INT64, 0, NULL));
+    atomic_fetch_add(&s->counts->done, 1);
+    if (rank == 2)
+        CHECK_STATUS(
+            rdl_all_reduce(world, group, &x, &x, 1, RDL_INT64, RDL_SUM, NULL),
+            RDL_PEER);
+    else
+        pause();
+    _exit(9);
+}
+
+/* Serves until all are about to do it and rank 2 sleeps in it. */
+static void serve_until_rank_2_waits(const stage *s, rdl_last *out)
+{
+    do {
+        usleep(1000);
+        CHECK_OK(rdl_job_serve(s->job));
+        CHECK_OK(rdl_job_last(s->job, 2, out));
+    } while (atomic_load(&s->counts->done) < 3 ||
+             out->state != RDL_LAST_WAITING);
+}
+
+RDL_TEST(a_launcher_reads_what_ranks_do_and_did_last)
+{
+    stage s = make_stage();
+    pid_t pid[RANKS_MOST];
+    int statuses[RANKS_MOST];
+    rdl_last last;
+
+    CHECK_OK(rdl_job_create(3, &s.job));
+    for (int rank = 0; rank < 3; rank++)
+        pid[rank] = start_rank(&s, rank, 3, do_something_last);
+    serve_until_rank_2_waits(&s, &last);
+    CHECK_INT(last.peer, 1);
+    CHECK_INT(last.number, 1);
+    CHECK_TEXT(last.call, "all_reduce(1 int64)");
+    CHECK_TEXT(last.group, "group 'pair ' [2,1]");
+    CHECK(last.seconds >= 0 && last.seconds < 60);
+    kill(pid[0], SIGKILL);
+    kill(pid[1], SIGKILL);
+    serve(&s, pid, 3, statuses);
+    CHECK_OK(rdl_job_last(s.job, 0, &last));
+    CHECK_INT(last.state, RDL_LAST_ENDED);
+    CHECK_INT(last.status, RDL_OK);
+    CHECK_INT(last.number, 2);
+    CHECK_TEXT(last.call, "broadcast(1 int64, root 0)");
+    CHECK_TEXT(last.group, "the world [0,1,2]");
+    CHECK_OK(rdl_job_last(s.job, 1, &last));
+    CHECK_INT(last.number, 2);
+    CHECK_OK(rdl_job_last(s.job, 2, &last));
+    CHECK_INT(last.state, RDL_LAST_ENDED);
+    CHECK_INT(last.status, RDL_PEER);
+    rdl_job_destroy(s.job);
+}
+
+static void give_up_or_notice(int rank, int size, void *arg)
+{
+    rdl_world *world;
+
+    be_rank(arg, rank, size);
+    CHECK_OK(rdl_world_open(NULL, &world));
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rank == 1)
+        rdl_world_abort(world, "no data left");
+    else
+        CHECK_STATUS(rdl_barrier(world, RDL_WORLD, NULL), RDL_PEER);
+    _exit(9);
+}
+
+RDL_TEST(a_launcher_reads_why_a_rank_gave_up)
+{
+    stage s = make_stage();
+    pid_t pid[RANKS_MOST];
+    int statuses[RANKS_MOST];
+    rdl_failure failure;
+
+    CHECK_OK(rdl_job_create(2, &s.job));
+    for (int rank = 0; rank < 2; rank++)
+        pid[rank] = start_rank(&s, rank, 2, give_up_or_notice);
+    serve(&s, pid, 2, statuses);
+    CHECK_OK(rdl_job_failure(s.job, 1, &failure));
+    CHECK_TEXT(failure.sentence, "no data left");
+    CHECK_OK(rdl_job_failure(s.job, 0, &failure));
+    CHECK_INT(failure.status, RDL_PEER);
+    CHECK_HAS(failure.sentence, "rank 1 gave up: no data left");
+    rdl_job_destroy(s.job);
 }
 
 RDL_TEST(a_launcher_without_descriptors_says_which_limit_it_met)

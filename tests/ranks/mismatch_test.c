@@ -1,6 +1,7 @@
 /* Ranks that do not make the same call (cases H09, H10): all hear it from that
  * very call, in the same words, and nothing was written. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/world.h"
 #include "support/worlds.h"
 
 #include <stdio.h>
@@ -321,6 +322,36 @@ RDL_TEST(a_verdict_speaks_of_world_ranks_in_the_groups_order)
     rdl_test_job job = { .size = 4 };
 
     rdl_test_worlds(&job, differ_in_a_group, NULL);
+}
+
+/* A rank that has taken a call for done which the others have not made: what it
+ * calls next is the same, and is another call all the same. */
+static void lose_count(rdl_world *world, void *arg)
+{
+    int64_t x = 1, sum = UNTOUCHED;
+    uint64_t ticket;
+    rdl_lane *lane;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rdl_world_rank(world) == 1) {
+        CHECK_OK(rdl_registry_enter(world, RDL_WORLD, &lane, &ticket));
+        lane->number++;
+        rdl_lane_pass_turn(lane, ticket);
+    }
+    CHECK_STATUS(
+        rdl_all_reduce(world, RDL_WORLD, &x, &sum, 1, RDL_INT64, RDL_SUM, NULL),
+        RDL_MISMATCH);
+    CHECK_TEXT(rdl_test_detail(),
+               "mismatch: calls out of order on the world [0,1,2]: rank 1 "
+               "differs from ranks 0,2; ranks 0,2 at call #2: all_reduce(1 "
+               "int64, sum); rank 1 at call #3: all_reduce(1 int64, sum)");
+    CHECK_INT(sum, UNTOUCHED);
+}
+
+RDL_TEST(equal_calls_that_are_not_the_same_one_are_out_of_order)
+{
+    rdl_test_worlds(&(rdl_test_job){ .size = 3 }, lose_count, NULL);
 }
 
 /* --- what no call has reported is told at the end --------------------------- */

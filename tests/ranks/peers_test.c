@@ -340,7 +340,8 @@ static void sum_a_thousand(int rank, int size, void *arg)
     }
     if (t->killed) {
         CHECK_STATUS(st, RDL_TIMEOUT);
-        CHECK_HAS(rdl_error_detail(), "waiting for rank 2");
+        CHECK_HAS(rdl_error_detail(), "waiting for rank 2; rank 2 is stopped "
+                                      "(SIGSTOP or a debugger)");
     } else {
         CHECK_OK(st);
     }

@@ -196,6 +196,41 @@ RDL_TEST(all_who_have_joined_hear_of_a_rank_of_another_version)
     rdl_test_threads(3, hear_of_another_version, job);
 }
 
+/* Somebody else is rank 0 too, and nobody is rank 3. */
+static void hear_of_twins(int rank, int size, void *arg)
+{
+    rdl_world_options options = {
+        .rank = rank, .size = 4, .job = arg, .start_timeout_ms = LONG_MS
+    };
+    rdl_hello hello;
+    rdl_answer answer;
+    rdl_arena arena;
+
+    if (rank < size - 1) {
+        open_in_vain(&options, RDL_MISMATCH, "two claim to be rank 0: process ");
+        CHECK_HAS(rdl_error_detail(), " and process 4711");
+        return;
+    }
+    arena = rdl_puppet_join(arg, 2, 4);
+    rdl_puppet_await(&arena, 0, RDL_SLICE_JOINED);
+    rdl_puppet_await(&arena, 1, RDL_SLICE_JOINED);
+    hello = rdl_puppet_hello(arg, 0, 4);
+    hello.pid = 4711;
+    answer = rdl_puppet_ask(arg, &hello, NULL);
+    CHECK_INT(answer.status, RDL_MISMATCH);
+    CHECK_HAS(answer.text, "two claim to be rank 0: process ");
+    rdl_arena_unmap(&arena);
+}
+
+RDL_TEST(all_who_have_joined_hear_that_two_claim_one_rank)
+{
+    char job[64];
+
+    name_job(job);
+    rdl_test_threads(3, hear_of_twins, job);
+    rdl_test_processes(3, hear_of_twins, job);
+}
+
 /* --- answers, to a rank that asks ------------------------------------------ */
 
 static int make_file(size_t bytes)

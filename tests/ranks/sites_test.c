@@ -1,7 +1,7 @@
 /* Call sites: sentences and records say where the program makes a call, on this rank
  * and on its peers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/show.h"
+#include "comm/peek.h"
 #include "comm/world.h"
 #include "support/worlds.h"
 
@@ -33,10 +33,9 @@ static rdl_entry newest(rdl_world *world, uint8_t operation)
 static void check_site(rdl_world *world, uint8_t operation, const char *site)
 {
     rdl_entry e = newest(world, operation);
-    char buffer[256] = "";
-    rdl_text text = { buffer, sizeof buffer };
+    char buffer[256];
 
-    rdl_show_text(&text, rdl_world_slice(world), e.site);
+    rdl_peek_text(rdl_world_slice(world), e.site, buffer, sizeof buffer);
     CHECK_HAS(buffer, site);
 }
 
@@ -237,7 +236,6 @@ static void wait_for_the_late(rdl_world *world, void *arg)
 {
     bool late = rdl_world_rank(world) == 1;
     rdl_work work = { 0 };
-    rdl_batch *batch = NULL;
     rdl_stream *stream = NULL;
     rdl_event *event = NULL;
     rdl_entry e;
@@ -247,13 +245,8 @@ static void wait_for_the_late(rdl_world *world, void *arg)
         usleep(200000);
     CHECK_OK(rdl_barrier(world, RDL_WORLD, &(rdl_call){ .work = &work }));
     CHECK_OK(rdl_work_wait_at(world, work, 0, "wait.c:1"));
-    CHECK_OK(rdl_batch_begin(world, &batch));
-    CHECK_OK(rdl_barrier(world, RDL_WORLD, &(rdl_call){ .batch = batch }));
-    if (late)
-        usleep(200000);
-    CHECK_OK(rdl_batch_end_at(batch, NULL, "wait.c:2"));
     if (!late) {
-        check_site(world, RDL_RECORD_AWAIT, "wait.c:2");
+        check_site(world, RDL_RECORD_AWAIT, "wait.c:1");
         e = newest(world, RDL_RECORD_AWAIT);
         CHECK_INT(e.state, RDL_RECORD_ENDED);
         CHECK_INT(e.count, newest(world, RDL_OP_BARRIER).number);
@@ -267,12 +260,11 @@ static void wait_for_the_late(rdl_world *world, void *arg)
     CHECK_OK(rdl_event_record(event, stream));
     CHECK_OK(rdl_event_synchronize_at(event, 0, "wait.c:3"));
     if (!late) {
-        char name[16] = "";
-        rdl_text text = { name, sizeof name };
+        char name[16];
 
         check_site(world, RDL_RECORD_SYNCHRONIZE, "wait.c:3");
         e = newest(world, RDL_RECORD_SYNCHRONIZE);
-        rdl_show_text(&text, rdl_world_slice(world), e.stream);
+        rdl_peek_text(rdl_world_slice(world), e.stream, name, sizeof name);
         CHECK_TEXT(name, "side");
     }
     if (late)
@@ -327,7 +319,6 @@ static void be_wrong(rdl_world *world, void *arg)
         RDL_INVALID);
     CHECK_STATUS(rdl_exchange_at(world, RDL_WORLD, NULL, 1, NULL, "x.c:1"),
                  RDL_INVALID);
-    CHECK_STATUS(rdl_batch_end_at(NULL, NULL, "x.c:1"), RDL_INVALID);
     CHECK_STATUS(rdl_work_wait_at(world, (rdl_work){ 9, 9, 9 }, 0, "x.c:1"),
                  RDL_INVALID);
     CHECK_STATUS(rdl_stream_synchronize_at(NULL, 0, "x.c:1"), RDL_INVALID);

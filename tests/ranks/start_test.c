@@ -6,11 +6,9 @@
 #include "support/worlds.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define LONG_MS 60000 /* longer than a test that passes takes */
@@ -67,6 +65,9 @@ RDL_TEST(wrong_variables_start_nothing)
     setenv("WORLD_SIZE", "4", 1);
     setenv("LOCAL_WORLD_SIZE", "2", 1);
     open_in_vain(NULL, RDL_UNSUPPORTED, "ranks of one host only");
+    unsetenv("LOCAL_WORLD_SIZE");
+    setenv("RADDLE_CHECK", "maybe", 1);
+    open_in_vain(NULL, RDL_INVALID, "RADDLE_CHECK='maybe' is none of 0, 1, s");
     unsetenv("RANK");
     open_in_vain(NULL, RDL_INVALID, "WORLD_SIZE is set and RANK is not");
     rdl_test_nothing_left(&before);
@@ -182,51 +183,6 @@ RDL_TEST(who_gives_up_the_start_tells_the_others)
     rdl_test_threads(9, give_up_first, NULL);
 }
 
-/* --- two processes of one rank --------------------------------------------- */
-
-typedef struct twins {
-    char job[64];
-    atomic_int refused;
-} twins;
-
-static void be_one_of_twins(int index, int size, void *arg)
-{
-    twins *t = arg;
-    rdl_world_options options = { .rank = index == 2 ? 1 : 0,
-                                  .size = size - 1,
-                                  .job = t->job,
-                                  .start_timeout_ms = LONG_MS };
-    rdl_world *world;
-    rdl_status st;
-
-    while (index == 2 && atomic_load(&t->refused) == 0)
-        usleep(1000);
-    st = rdl_world_open(&options, &world);
-    if (st == RDL_MISMATCH) {
-        CHECK_INT(options.rank, 0);
-        CHECK_HAS(rdl_error_detail(), "rank 0 is taken by process");
-        CHECK_INT(atomic_fetch_add(&t->refused, 1), 0);
-        return;
-    }
-    CHECK_OK(st);
-    rdl_check_digits(world, RDL_WORLD, 11);
-    CHECK_OK(rdl_world_close(world));
-}
-
-RDL_TEST(the_second_process_of_one_rank_is_refused_and_the_job_goes_on)
-{
-    twins *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    CHECK(t != MAP_FAILED);
-    name_job(t->job);
-    rdl_test_threads(3, be_one_of_twins, t);
-    atomic_store(&t->refused, 0);
-    rdl_test_processes(3, be_one_of_twins, t);
-    CHECK_INT(atomic_load(&t->refused), 1);
-    munmap(t, sizeof *t);
-}
-
 /* --- sizes that differ ----------------------------------------------------- */
 
 static void differ_in_size(int rank, int size, void *arg)
@@ -281,6 +237,33 @@ RDL_TEST(all_who_have_joined_hear_of_a_rank_with_another_size)
     rdl_test_threads(3, hear_of_a_size, job);
     rdl_test_nothing_left(&before);
     rdl_test_processes(3, hear_of_a_size, job);
+}
+
+static void check_otherwise(int rank, int size, void *arg)
+{
+    rdl_world_options options = { .rank = rank,
+                                  .size = size,
+                                  .job = arg,
+                                  .start_timeout_ms = LONG_MS,
+                                  .check = rank < 2 ? RDL_CHECK_STRICT
+                                                    : RDL_CHECK_OFF };
+
+    open_in_vain(
+        &options, RDL_MISMATCH,
+        "rank 0 checks calls by 'strict' and rank 2 by '0': "
+        "RADDLE_CHECK, or rdl_world_options.check, must be the same on "
+        "all ranks");
+}
+
+RDL_TEST(ranks_that_check_calls_differently_do_not_start)
+{
+    rdl_test_left before = rdl_test_left_now();
+    char job[64];
+
+    name_job(job);
+    rdl_test_threads(4, check_otherwise, job);
+    rdl_test_nothing_left(&before);
+    rdl_test_processes(4, check_otherwise, job);
 }
 
 /* --- ranks that end while starting ----------------------------------------- */

@@ -137,6 +137,7 @@ void rdl_puppet_show(rdl_arena *arena, int rank, rdl_slice_state state,
     slice->started = self.started;
     slice->pid_namespace = self.pid_namespace;
     slice->cpus = rdl_cpus_allowed();
+    slice->check = RDL_CHECK_ON;
     slice->failure = (uint32_t)failure;
     snprintf(slice->reason, sizeof slice->reason, "%s", reason);
     atomic_store_explicit(&slice->state, (uint32_t)state, memory_order_seq_cst);

@@ -26,6 +26,7 @@ static void run_rank(int rank, int size, void *arg)
         .job = s->name,
         .start_timeout_ms = 30000,
         .timeout_ms = s->job->timeout_ms ? s->job->timeout_ms : 20000,
+        .check = s->job->check,
     };
     rdl_world *world;
     rdl_status st;
