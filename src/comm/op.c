@@ -156,6 +156,7 @@ rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
     op->limit = (rdl_limit){
         .timeout_ms = timeout_ms,
         .operation = name_of(lane, arguments->operation),
+        .site = arguments->site,
     };
     op->caller = caller;
     op->stream = "null";

@@ -129,7 +129,8 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
 
     *run = (rdl_run){ .lane = lane, .request = request };
     run->description = describe(lane, request);
-    run->fingerprint = rdl_fingerprint(&run->description);
+    if (!lane->world->uncompared) /* else all are 0 */
+        run->fingerprint = rdl_fingerprint(&run->description);
     if (!rdl_plan_fits_line(shape))
         run->lease =
             rdl_shelf_take_lease(&lane->world->shelf, 2 * rdl_plan_wish(shape));
@@ -198,6 +199,11 @@ static void read_counts(const void *arg, int member, rdl_counts *counts)
     rdl_lane_peer_counts(arg, member, counts);
 }
 
+static void show_site(const void *arg, int member, rdl_text *text)
+{
+    rdl_lane_show_site(arg, member, text);
+}
+
 rdl_status rdl_run_judge(rdl_lane *lane, const uint64_t *table)
 {
     rdl_description descriptions[RDL_MAX_RANKS];
@@ -207,6 +213,7 @@ rdl_status rdl_run_judge(rdl_lane *lane, const uint64_t *table)
                                 .size = lane->comm->size,
                                 .group = group,
                                 .read_counts = read_counts,
+                                .show_site = show_site,
                                 .arg = lane };
     rdl_status st;
 

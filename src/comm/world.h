@@ -108,7 +108,9 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
                              bool sends, rdl_lane **out, uint64_t *ticket);
 
 /* Calls revoke for each way of the lane that has been used. */
-void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way));
+void rdl_registry_revoke_pairs(rdl_lane *lane,
+                               void (*revoke)(rdl_lane *way, uint32_t site),
+                               uint32_t site);
 
 /* Opens the group of these ranks, which are left of the lane's: the same on all of
  * them, by the lane's key and how often it has shrunk. */

@@ -19,7 +19,7 @@ cmp out commands || fail "help differs from --help"
 
 # The indented words up to "Options:".
 names=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' commands)
-is commands "$(echo $names)" "run train bench version help"
+is commands "$(echo $names)" "run train dump bench version help"
 for name in $names; do
     shows "$name" --help
     mv out by-option
