@@ -323,9 +323,12 @@ static rdl_status copy_alone(const rdl_op *op)
     const rdl_arguments *a = &op->arguments;
 
     if (rdl_operation_reduces(a->operation))
-        rdl_combine(a->output, &a->input, 1,
-                    op->bytes / rdl_dtype_bytes(a->dtype), a->dtype,
-                    a->reduction, a->factor);
+        rdl_combine(&(rdl_reducer){ .dtype = a->dtype,
+                                    .reduction = a->reduction,
+                                    .factor = a->factor,
+                                    .isa = op->lane->world->isa },
+                    a->output, &a->input, 1,
+                    op->bytes / rdl_dtype_bytes(a->dtype));
     else if (a->output != a->input && op->bytes > 0)
         memcpy(a->output, a->input, op->bytes);
     return RDL_OK;

@@ -145,6 +145,16 @@ static int takes(const rdl_shape *s)
     }
 }
 
+size_t rdl_plan_output(const rdl_shape *s)
+{
+    int last = s->size - 1;
+
+    if (!gets(s))
+        return 0;
+    return takes(s) > 1 ? out_at(s, last) + out_bytes(s, last)
+                        : out_bytes(s, s->me);
+}
+
 /* The step that consumes what comes from member `which`. */
 static rdl_step consume(const rdl_shape *s, int which)
 {

@@ -109,6 +109,9 @@ typedef struct rdl_plan {
  * bytes, which pieces never split. */
 rdl_plan rdl_plan_make(const rdl_shape *shape, size_t window);
 
+/* Bytes of this rank's output; 0 if it gets nothing. */
+size_t rdl_plan_output(const rdl_shape *shape);
+
 /* Whether the call fits one line, so that no lease is wanted. */
 bool rdl_plan_fits_line(const rdl_shape *shape);
 

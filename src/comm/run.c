@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/run.h"
 
+#include "base/copy.h"
 #include "comm/reduce.h"
 #include "comm/verdict.h"
 #include "comm/world.h"
@@ -47,6 +48,7 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
     if (run->window == 0 && !rdl_plan_fits_line(shape))
         nothing.operation = RDL_OP_BARRIER; /* it only says so */
     run->plan = rdl_plan_make(&nothing, run->window);
+    run->streaming = rdl_plan_output(shape) >= run->lane->world->streams_from;
 }
 
 void rdl_run_end(rdl_run *run)
@@ -216,8 +218,11 @@ static rdl_status take(rdl_run *run, const rdl_step *step)
 {
     if (step->bytes == 0)
         return RDL_OK;
-    memcpy((unsigned char *)run->request->output + step->user,
-           peer_window(run, step->peer) + step->staged, step->bytes);
+    rdl_copy((unsigned char *)run->request->output + step->user,
+             peer_window(run, step->peer) + step->staged, step->bytes,
+             run->streaming);
+    if (run->streaming)
+        rdl_copy_settle(); /* before whatever says that the call is done */
     return run->plan.in_line ? RDL_OK
                              : rdl_lane_check_peer(run->lane, step->peer);
 }
@@ -235,9 +240,13 @@ static rdl_status reduce(rdl_run *run, const rdl_step *step)
         inputs[i] = peer_window(run, i) + step->staged;
     output = step->to_window ? own_window(run) + step->result
                              : (unsigned char *)request->output + step->user;
-    rdl_combine(output, inputs, size,
-                step->bytes / rdl_dtype_bytes(request->dtype), request->dtype,
-                request->reduction, request->factor);
+    rdl_combine(
+        &(rdl_reducer){ .dtype = request->dtype,
+                        .reduction = request->reduction,
+                        .factor = request->factor,
+                        .isa = run->lane->world->isa,
+                        .streaming = run->streaming && !step->to_window },
+        output, inputs, size, step->bytes / rdl_dtype_bytes(request->dtype));
     for (int i = 0; i < size && !run->plan.in_line; i++)
         RDL_TRY(rdl_lane_check_peer(run->lane, i));
     return RDL_OK;

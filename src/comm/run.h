@@ -30,8 +30,9 @@ typedef struct rdl_run {
     uint64_t fingerprint;
     rdl_plan plan;
     rdl_lease lease;
-    size_t window; /* bytes of a half that all members have */
-    bool agreed;   /* all members made this call, and window is known */
+    size_t window;  /* bytes of a half that all members have */
+    bool agreed;    /* all members made this call, and window is known */
+    bool streaming; /* the output is stored past the caches */
     /* The cursor. */
     uint64_t step;
     int peer; /* AWAIT: the one not yet there */
