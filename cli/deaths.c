@@ -38,7 +38,8 @@ static void reap(keeper *k)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        note_end(k, pid, status);
+        if (!WIFSTOPPED(status)) /* one that could not be held for its stack */
+            note_end(k, pid, status);
     k->childless = pid < 0 && errno == ECHILD;
 }
 

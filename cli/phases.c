@@ -86,6 +86,7 @@ void phases_order(keeper *k, int number, bool in_group)
     if (k->phase == RUNNING) {
         k->ended_by = number;
         k->trouble_at = clock_ms();
+        screen_show(k); /* if it was SIGQUIT, while they still run */
         end_ranks(k, ending_signals_for_ranks(k->ends->signals, number),
                   in_group);
     } else if (k->phase < KILLING && number == SIGINT) {

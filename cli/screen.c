@@ -3,6 +3,7 @@
 #include "screen.h"
 
 #include "look.h"
+#include "stacks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +11,18 @@
 #include <sys/wait.h>
 
 #define ROWS_MOST 16
+#define STACKS_MS 1000 /* for all of them */
+#define STACK_LINES 64
 #define STATE_MOST 96
+#define CALL_MOST 800
 
 /* How much a row tells: those that fit are shown, most telling first. */
 typedef enum kind {
     KIND_FIRST,   /* the failure that is reported */
     KIND_DUMPING, /* crashed */
     KIND_STOPPED,
-    KIND_FAILED, /* ended badly, after the first */
+    KIND_CUT_OFF, /* runs, and cannot join */
+    KIND_FAILED,  /* ended badly, after the first */
     KIND_RUNNING,
     KIND_ABSENT, /* not started */
     KIND_LEFT,   /* closed its world, and runs on */
@@ -28,9 +33,10 @@ typedef enum kind {
 /* For those that did not fit. */
 static const char *const kind_words[KINDS] = {
     [KIND_FIRST] = "failed first",  [KIND_DUMPING] = "writing their core",
-    [KIND_STOPPED] = "stopped",     [KIND_FAILED] = "failed later",
-    [KIND_RUNNING] = "running",     [KIND_ABSENT] = "not started",
-    [KIND_LEFT] = "out of the job", [KIND_DONE] = "ended with 0",
+    [KIND_STOPPED] = "stopped",     [KIND_CUT_OFF] = "without their socket",
+    [KIND_FAILED] = "failed later", [KIND_RUNNING] = "running",
+    [KIND_ABSENT] = "not started",  [KIND_LEFT] = "out of the job",
+    [KIND_DONE] = "ended with 0",
 };
 
 typedef struct row {
@@ -38,6 +44,7 @@ typedef struct row {
     kind kind;
     long long pid; /* of the process that joined, else of the rank; 0: none */
     char state[STATE_MOST];
+    char call[CALL_MOST]; /* the last one; "": none */
 } row;
 
 /* --- rows ------------------------------------------------------------------ */
@@ -50,12 +57,31 @@ static void fill_ended(const keeper *k, row *r)
     describe_ending(r->state, status);
 }
 
+static void fill_member(row *r, const rdl_member *m)
+{
+    const char *text = "running";
+
+    r->kind = KIND_RUNNING;
+    if (m->state == RDL_MEMBER_LEFT) {
+        r->kind = KIND_LEFT;
+        text = "running, has closed its world";
+    } else if (m->state == RDL_MEMBER_DEAD) {
+        text = "its process in the job has ended";
+    } else if (m->state == RDL_MEMBER_ABSENT && m->closed) {
+        r->kind = KIND_CUT_OFF;
+        text = "running, has closed its socket and cannot join";
+    } else if (m->state == RDL_MEMBER_ABSENT) {
+        text = "running, has not joined";
+    }
+    snprintf(r->state, sizeof r->state, "%s", text);
+}
+
 static void fill_running(row *r, const rdl_member *m)
 {
     switch (look_at((pid_t)r->pid)) {
     case LOOK_STOPPED:
         r->kind = KIND_STOPPED;
-        snprintf(r->state, sizeof r->state, "stopped (a signal, or a debugger)");
+        snprintf(r->state, sizeof r->state, "stopped");
         return;
     case LOOK_DUMPING:
         r->kind = KIND_DUMPING;
@@ -65,15 +91,47 @@ static void fill_running(row *r, const rdl_member *m)
     case LOOK_RUNNING:
         break;
     }
-    r->kind = m->state == RDL_MEMBER_LEFT ? KIND_LEFT : KIND_RUNNING;
-    if (m->state == RDL_MEMBER_LEFT)
-        snprintf(r->state, sizeof r->state, "running, has closed its world");
-    else if (m->state == RDL_MEMBER_DEAD)
-        snprintf(r->state, sizeof r->state, "its process in the job has ended");
-    else if (m->state == RDL_MEMBER_ABSENT)
-        snprintf(r->state, sizeof r->state, "running, has not joined");
-    else
-        snprintf(r->state, sizeof r->state, "running");
+    fill_member(r, m);
+}
+
+/* What it does, or did, and for how long. */
+static void describe_progress(const rdl_last *l, char *text, size_t bytes)
+{
+    switch (l->state) {
+    case RDL_LAST_ISSUED:
+        snprintf(text, bytes, "behind others for %.1f s", l->seconds);
+        return;
+    case RDL_LAST_WAITING:
+        snprintf(text, bytes, "waiting for rank %d for %.1f s", l->peer,
+                 l->seconds);
+        return;
+    case RDL_LAST_ENDED:
+        if (l->status == RDL_OK)
+            snprintf(text, bytes, "done %.1f s ago", l->seconds);
+        else
+            snprintf(text, bytes, "failed %.1f s ago (%s)", l->seconds,
+                     rdl_status_name(l->status));
+        return;
+    case RDL_LAST_RUNNING:
+    case RDL_LAST_NONE:
+        snprintf(text, bytes, "under way for %.1f s", l->seconds);
+        return;
+    }
+}
+
+static void fill_call(const keeper *k, row *r)
+{
+    char number[32] = "", progress[80] = "";
+    rdl_last l;
+
+    if (rdl_job_last(k->job, r->rank, &l) != RDL_OK || l.state == RDL_LAST_NONE)
+        return;
+    if (l.number > 0)
+        snprintf(number, sizeof number, " #%llu", (unsigned long long)l.number);
+    describe_progress(&l, progress, sizeof progress);
+    snprintf(r->call, sizeof r->call, "%s%s%s%s, %s%s%s", l.call, number,
+             l.group[0] ? " on " : "", l.group, progress, l.site[0] ? "; " : "",
+             l.site);
 }
 
 static row make_row(const keeper *k, int rank)
@@ -90,6 +148,7 @@ static row make_row(const keeper *k, int rank)
         fill_running(&r, &m);
     if (rank == k->first.rank)
         r.kind = KIND_FIRST;
+    fill_call(k, &r);
     return r;
 }
 
@@ -114,13 +173,32 @@ static row *make_rows(const keeper *k)
     return rows;
 }
 
-static void print_row(FILE *to, const row *r)
+static void print_row(FILE *to, const row *r, int width)
 {
     char pid[24] = "-";
 
     if (r->pid != 0)
         snprintf(pid, sizeof pid, "%lld", r->pid);
-    fprintf(to, "  %4d  %8s  %s\n", r->rank, pid, r->state);
+    if (r->call[0] != '\0')
+        fprintf(to, "  %4d  %8s  %-*s  %s\n", r->rank, pid, width, r->state,
+                r->call);
+    else
+        fprintf(to, "  %4d  %8s  %s\n", r->rank, pid, r->state);
+}
+
+/* Of the column of states; 0: there is no column behind it. */
+static int width_of_states(const row *rows, int count)
+{
+    int width = (int)strlen("state");
+    bool calls = false;
+
+    for (int i = 0; i < count; i++) {
+        int length = (int)strlen(rows[i].state);
+
+        width = length > width ? length : width;
+        calls |= rows[i].call[0] != '\0';
+    }
+    return calls ? width : 0;
 }
 
 static void print_rest(FILE *to, const row *rows, int count)
@@ -143,12 +221,25 @@ static void print_rows(FILE *to, const row *rows, int count)
 {
     /* One row more takes no more than the line that would stand for it. */
     int shown = count <= ROWS_MOST + 1 ? count : ROWS_MOST;
+    int width = width_of_states(rows, shown);
 
-    fprintf(to, "  rank   process  state\n");
+    fprintf(to, "  rank   process  %-*s%s\n", width, "state",
+            width > 0 ? "  last call" : "");
     for (int i = 0; i < shown; i++)
-        print_row(to, &rows[i]);
+        print_row(to, &rows[i], width);
     if (shown < count)
         print_rest(to, rows + shown, count - shown);
+}
+
+/* Of those that are still there; rows are in the order of what they tell. */
+static void print_stacks(FILE *to, const row *rows, int count)
+{
+    stacks_limit limit = { .end = clock_ms() + STACKS_MS, .lines = STACK_LINES };
+
+    for (int i = 0; i < count; i++)
+        if (rows[i].kind == KIND_STOPPED || rows[i].kind == KIND_CUT_OFF ||
+            rows[i].kind == KIND_RUNNING)
+            stacks_print(to, rows[i].rank, (pid_t)rows[i].pid, &limit);
 }
 
 /* --- what is wrong --------------------------------------------------------- */
@@ -162,11 +253,9 @@ static const char *hint_for_status(rdl_status status)
                "branch "
                "that not all take,\n  or counts that depend on the rank";
     case RDL_TIMEOUT:
-        return "see above what the ranks it waited for were doing; if they "
-               "were "
-               "only slow, raise\n  RADDLE_TIMEOUT (seconds), or the call's "
-               "own "
-               "limit";
+        return "see above what it waited for was doing; if that was only slow, "
+               "raise\n  RADDLE_TIMEOUT (RADDLE_START_TIMEOUT while the job "
+               "starts), or the call's limit";
     case RDL_NO_MEMORY:
         return "give the job more memory, or each rank less staging "
                "(staging_bytes of its host)";
@@ -195,6 +284,14 @@ static const char *hint_for_signal(int number)
     }
 }
 
+static const row *find_kind(const row *rows, int count, kind wanted)
+{
+    for (int i = 0; i < count; i++)
+        if (rows[i].kind == wanted)
+            return &rows[i];
+    return NULL;
+}
+
 static const char *find_hint(const keeper *k, rdl_status status)
 {
     const rank_state *r = &k->ranks[k->first.rank];
@@ -210,6 +307,20 @@ static const char *find_hint(const keeper *k, rdl_status status)
     return hint != NULL ? hint : "what it printed before tells more";
 }
 
+static void print_hint(FILE *to, const keeper *k, const row *rows,
+                       rdl_status status)
+{
+    const row *stopped = find_kind(rows, k->options->ranks, KIND_STOPPED);
+
+    if (status == RDL_TIMEOUT && stopped != NULL)
+        fprintf(to,
+                "  to try: rank %d was stopped, by a signal or a debugger: let "
+                "it go on (kill -CONT)\n",
+                stopped->rank);
+    else
+        fprintf(to, "  to try: %s\n", find_hint(k, status));
+}
+
 /* The bytes are a rank's. */
 static void print_clean(FILE *to, const char *text)
 {
@@ -219,42 +330,57 @@ static void print_clean(FILE *to, const char *text)
 
 /* --- the screen ------------------------------------------------------------ */
 
+static void print_head(FILE *to, const keeper *k)
+{
+    if (k->first.rank < 0)
+        fprintf(to, "%s: SIGQUIT came; the ranks are:\n", k->options->who);
+    else
+        fprintf(to, "%s: rank %d failed: %s; %.1f s later the ranks are:\n",
+                k->options->who, k->first.rank, k->first.text,
+                (double)(clock_ms() - k->trouble_at) / 1000);
+}
+
 static void print_screen(FILE *to, const keeper *k, const row *rows)
 {
     rdl_failure verdict;
 
     if (rdl_job_failure(k->job, RDL_ANY_RANK, &verdict) != RDL_OK)
         verdict = (rdl_failure){ .status = RDL_OK };
-    fprintf(to, "%s: rank %d failed: %s; %.1f s later the ranks are:\n",
-            k->options->who, k->first.rank, k->first.text,
-            (double)(clock_ms() - k->trouble_at) / 1000);
+    print_head(to, k);
     print_rows(to, rows, k->options->ranks);
+    if (verdict.status == RDL_MISMATCH || verdict.status == RDL_TIMEOUT ||
+        k->first.rank < 0)
+        print_stacks(to, rows, k->options->ranks);
     if (verdict.sentence[0] != 0) {
         fprintf(to, "  verdict: ");
         print_clean(to, verdict.sentence);
         fprintf(to, "\n");
     }
-    fprintf(to, "  to try: %s\n", find_hint(k, verdict.status));
+    if (k->first.rank >= 0)
+        print_hint(to, k, rows, verdict.status);
 }
 
-void screen_show(keeper *k)
+static void show(keeper *k)
 {
-    row *rows;
+    row *rows = make_rows(k);
     char *text = NULL;
     size_t bytes = 0;
-    FILE *to;
+    FILE *to = open_memstream(&text, &bytes);
 
-    if (k->screen_shown || k->first.rank < 0)
-        return;
-    k->screen_shown = true;
-    if (k->options->ranks == 1)
-        return;
-    rows = make_rows(k);
-    to = open_memstream(&text, &bytes);
     if (rows != NULL && to != NULL)
         print_screen(to, k, rows);
     if (to != NULL && fclose(to) == 0 && rows != NULL)
         output_lines(k->out, text, bytes);
     free(text);
     free(rows);
+}
+
+void screen_show(keeper *k)
+{
+    if (k->screen_shown || (k->first.rank < 0 && k->ended_by != SIGQUIT))
+        return;
+    k->screen_shown = true;
+    /* Of one rank that failed the last line tells all. */
+    if (k->options->ranks > 1 || k->first.rank < 0)
+        show(k);
 }

@@ -7,7 +7,8 @@
 #include "state.h"
 
 /* Prints it, if it was not printed before and tells more than the last line of
- * the command will: there are several ranks, and one has failed. */
+ * the command will: there are several ranks and one has failed, or the user sent
+ * SIGQUIT. */
 void screen_show(keeper *k);
 
 #endif

@@ -261,22 +261,42 @@ arm_soak()
     test_preset release -LE '^(install|fuzz|parity)$'
 }
 
-arm_fuzzing()
+# fuzz_target PROGRAM SECONDS: its log and its exit status below build/check; what it
+# found and what it crashed with below build/fuzz/found.
+fuzz_target()
 {
-    local target name seconds=${RADDLE_FUZZ_SECONDS:-60}
+    local name=${1##*/} status=0
 
-    compgen -G 'tests/fuzz/*_fuzz.c' >/dev/null || return 0
-    need clang fuzz
-    build_for_arm fuzz build/check/fuzzing.build.log || return 0
-    for target in build/fuzz/fuzz/*; do
-        [ -f "$target" ] || continue
-        name=${target##*/}
-        step "$name $seconds s"
-        mkdir -p "build/fuzz/found/$name"
-        if "$target" -max_total_time="$seconds" \
-            -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/found/$name" \
-            "tests/fuzz/$name.corpus" >"build/check/fuzz-$name.log" 2>&1; then
-            record passed "$name"
+    mkdir -p "build/fuzz/found/$name"
+    "$1" -max_total_time="$2" -artifact_prefix="build/fuzz/found/$name-" \
+        "build/fuzz/found/$name" "tests/fuzz/$name.corpus" \
+        >"build/check/fuzz-$name.log" 2>&1 </dev/null || status=$?
+    echo $status >"build/check/fuzz-$name.status"
+}
+
+# As many at a time as there are cores.
+fuzz_targets()
+{
+    local seconds=$1 target
+    shift
+
+    for target; do
+        while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
+            wait -n || true
+        done
+        fuzz_target "$target" "$seconds" &
+    done
+    wait
+}
+
+record_fuzzing()
+{
+    local name
+
+    for name; do
+        name=${name##*/}
+        if [ "$(cat "build/check/fuzz-$name.status")" -eq 0 ]; then
+            record passed "$name" "$(grep '^Done ' "build/check/fuzz-$name.log")"
         else
             record failed "$name" "see build/fuzz/found"
             tail -40 "build/check/fuzz-$name.log" | show
@@ -284,12 +304,38 @@ arm_fuzzing()
     done
 }
 
-# soak [NAME ...]
+arm_fuzzing()
+{
+    local targets=() target seconds=${RADDLE_FUZZ_SECONDS:-600}
+
+    need clang fuzz
+    build_for_arm fuzz build/check/fuzzing.build.log || return 0
+    for target in build/fuzz/fuzz/*; do
+        [ -f "$target" ] && [[ ${target##*/} =~ $filter ]] && targets+=("$target")
+    done
+    if [ ${#targets[@]} -eq 0 ]; then
+        record failed "$filter" "no fuzz target has such a name"
+        return 0
+    fi
+    step "${#targets[@]} targets, $seconds s each"
+    fuzz_targets "$seconds" "${targets[@]}"
+    record_fuzzing "${targets[@]}"
+}
+
+# soak [NAME ...], or soak fuzz [TARGET ...] for the fuzzing alone
 soak()
 {
+    local fuzz_alone=false
+
+    if [ "${1:-}" = fuzz ]; then
+        fuzz_alone=true
+        shift
+    fi
     filter=$(IFS='|' && echo "$*")
     start_results
-    run_arm soak
-    [ -n "$filter" ] || run_arm fuzzing
+    $fuzz_alone || run_arm soak
+    if $fuzz_alone || [ -z "$filter" ]; then
+        run_arm fuzzing
+    fi
     summary
 }

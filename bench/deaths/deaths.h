@@ -63,8 +63,8 @@ typedef struct deaths_result {
     char sentence[600]; /* why not, or why there is no result */
 } deaths_result;
 
-/* The program of a rank; board: a path to the board's file. Its exit status. */
-int deaths_rank(const char *board);
+/* The program of a rank; board: a path to the board's file. */
+_Noreturn void deaths_rank(const char *board);
 
 /* One round in fresh processes. false: it says nothing, and the sentence why. */
 bool deaths_run(const deaths_round *round, deaths_result *result);

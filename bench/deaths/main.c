@@ -272,7 +272,7 @@ int main(int argc, char **argv)
     int status;
 
     if (argc == 3 && strcmp(argv[1], DEATHS_RANK) == 0)
-        return deaths_rank(argv[2]);
+        deaths_rank(argv[2]);
     status = read_options(argc, argv, &o);
     if (status >= 0)
         return status;

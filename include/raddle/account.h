@@ -19,13 +19,19 @@ typedef struct rdl_account {
     uint64_t communicators; /* distinct lists of more than one rank, this rank in
                                 them, that are open or still hold a slot */
     uint64_t lanes;         /* list and name: slots of this rank in use */
-    uint64_t arena_bytes_rank;  /* reserved in this rank's slice of the arena */
+    uint64_t arena_bytes_rank;  /* reserved in this rank's slice of the arena,
+                                   without its heap */
     uint64_t arena_bytes_total; /* of the whole arena, as the kernel counts them:
                                    st_blocks * 512 */
     uint64_t dev_shm_bytes;     /* in /dev/shm: always 0 */
     uint64_t descriptors;       /* held by this world */
     uint64_t threads;           /* of its streams, and its host's helper */
     uint64_t collectives;       /* operations that ended with RDL_OK */
+    uint64_t heap_bytes; /* reserved for rdl_mem_alloc of this rank, what was freed
+                            under a pending operation included */
+    uint64_t heap_bytes_peak; /* the most of these there ever were */
+    uint64_t collectives_mapped; /* operations that read their members' memory where
+                                    it lies, in one copy (raddle/memory.h) */
 } rdl_account;
 
 RDL_CALL rdl_status rdl_account_read(rdl_world *world, rdl_account *out);

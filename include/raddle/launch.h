@@ -36,6 +36,7 @@ typedef enum rdl_member_state {
 
 typedef struct rdl_member {
     rdl_member_state state;
+    bool closed; /* no process has its socket any more: it can join no world */
     bool echoes; /* it had been told of another's failure before it ended */
     const char *reason; /* why it gave up (rdl_world_abort), NULL if it did not;
                            until the next call on the job */
@@ -49,6 +50,27 @@ typedef struct rdl_failure {
     char sentence[RDL_FAILURE_TEXT]; /* as the rank's calls gave it; "" if it had
                                         no room for it */
 } rdl_failure;
+
+typedef enum rdl_last_state {
+    RDL_LAST_NONE,    /* it has made no call */
+    RDL_LAST_ISSUED,  /* behind others of its group */
+    RDL_LAST_RUNNING, /* under way */
+    RDL_LAST_WAITING, /* asleep for another rank */
+    RDL_LAST_ENDED
+} rdl_last_state;
+
+/* A rank's call that waits, else that is under way, else the last that ended. The
+ * texts hold no control characters. */
+typedef struct rdl_last {
+    rdl_last_state state;
+    rdl_status status; /* of one that has ended */
+    int peer;          /* world rank that it waits or waited for; -1: none */
+    uint64_t number;   /* of the call on its group, from 1; 0: not begun */
+    double seconds;    /* since it was issued or, ended, since then */
+    char call[96];     /* "all_reduce(4096 float32)" */
+    char group[256];   /* "group 'dp' [0,1]" */
+    char site[192];    /* where the program makes it; "": not known */
+} rdl_last;
 
 /* size: 1..RDL_MAX_RANKS. All descriptors are close-on-exec.
  * RDL_INVALID, RDL_NO_MEMORY, RDL_SYSTEM (with the limit on descriptors, if that
@@ -86,6 +108,10 @@ RDL_CALL rdl_status rdl_job_member(const rdl_job *job, int rank,
  * if there is no such rank. */
 RDL_CALL rdl_status rdl_job_failure(const rdl_job *job, int rank,
                                     rdl_failure *out);
+
+/* Reads what rank did last from its recorder, likewise. RDL_INVALID if there is no
+ * such rank. */
+RDL_CALL rdl_status rdl_job_last(const rdl_job *job, int rank, rdl_last *out);
 
 #ifdef __cplusplus
 }

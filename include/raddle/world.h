@@ -53,8 +53,8 @@ typedef struct rdl_world_options {
  * RADDLE_WORLD_SIZE as `raddle run` sets them; else RANK and WORLD_SIZE as
  * torchrun sets them, with MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID,
  * TORCHELASTIC_RESTART_COUNT and RADDLE_JOB naming the job (all that are set
- * must be equal on its ranks) and LOCAL_WORLD_SIZE checked; else this is a world
- * of one. A world of one opens no socket and maps no arena.
+ * must be equal on its ranks) and LOCAL_WORLD_SIZE checked; else what mpirun or
+ * srun set (raddle-environment(7)); else this is a world of one. A world of one opens no socket and maps no arena.
  *
  * RDL_INVALID: options or environment are wrong. RDL_MISMATCH: the ranks
  * disagree about size, rank, version or check. RDL_TIMEOUT: not all joined in time

@@ -5,6 +5,7 @@
 #include "base/bell.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +42,7 @@ uint64_t rdl_layout_hash(void)
         offsetof(rdl_slice, bell),
         offsetof(rdl_slice, recorded),
         offsetof(rdl_slice, reason),
+        offsetof(rdl_header, heap_bytes),
         offsetof(rdl_header, obituaries),
         RDL_SEQUENCE_BITS,
         RDL_LINES,
@@ -52,6 +54,7 @@ uint64_t rdl_layout_hash(void)
         RDL_STAGING_AT,
         RDL_SLICE_BYTES,
         RDL_HEADER_BYTES,
+        RDL_HEAP_ALIGN,
         RDL_MAX_RANKS,
         RDL_GROUPS_MOST,
         __BYTE_ORDER__,
@@ -60,13 +63,14 @@ uint64_t rdl_layout_hash(void)
     return rdl_hash_bytes(2, facts, sizeof facts) | 1;
 }
 
-static void fill_header(rdl_header *header, int size)
+static void fill_header(rdl_header *header, int size, size_t heap_bytes)
 {
     rdl_process self;
 
     rdl_process_self(&self);
     header->layout = rdl_layout_hash();
     header->slice_bytes = RDL_SLICE_BYTES;
+    header->heap_bytes = heap_bytes;
     header->size = (uint32_t)size;
     header->maker_pid = self.pid;
     header->maker_started = self.started;
@@ -74,22 +78,40 @@ static void fill_header(rdl_header *header, int size)
     header->magic = RDL_MAGIC;
 }
 
+/* Of the header and all slices. */
+static size_t fixed_bytes(int size)
+{
+    return RDL_HEADER_BYTES + (size_t)size * RDL_SLICE_BYTES;
+}
+
+/* What each rank's heap may have, so that the file still fits its limit. */
+static size_t choose_heap(int size)
+{
+    size_t fixed = fixed_bytes(size);
+    size_t file = rdl_limits_file(fixed + RDL_HEAPS_MOST);
+    size_t most = file > fixed ? (file - fixed) / (size_t)size : 0;
+
+    most = most < RDL_HEAP_MOST ? most : RDL_HEAP_MOST;
+    return most & ~(RDL_HEAP_ALIGN - 1);
+}
+
 rdl_status rdl_arena_make(int size, int *out)
 {
-    size_t bytes = RDL_HEADER_BYTES + (size_t)size * RDL_SLICE_BYTES;
+    size_t heap_bytes = choose_heap(size);
     void *header;
     rdl_status st;
     int fd;
 
-    RDL_TRY(rdl_os_memory_file(bytes, &fd));
+    RDL_TRY(
+        rdl_os_memory_file(fixed_bytes(size) + (size_t)size * heap_bytes, &fd));
     st = rdl_os_reserve(fd, 0, header_used(size));
     if (st == RDL_OK)
-        st = rdl_os_map(fd, RDL_HEADER_BYTES, &header);
+        st = rdl_os_map(fd, 0, RDL_HEADER_BYTES, &header);
     if (st != RDL_OK) {
         close(fd);
         return st;
     }
-    fill_header(header, size);
+    fill_header(header, size, heap_bytes);
     rdl_os_unmap(header, RDL_HEADER_BYTES);
     *out = fd;
     return RDL_OK;
@@ -109,7 +131,9 @@ static rdl_status check_header(const rdl_header *h, size_t bytes)
                         "ranks must use one version of raddle",
                         h->layout, rdl_layout_hash());
     if (h->size < 1 || h->size > RDL_MAX_RANKS ||
-        bytes != RDL_HEADER_BYTES + (size_t)h->size * RDL_SLICE_BYTES)
+        h->heap_bytes > RDL_HEAP_MOST || h->heap_bytes % RDL_HEAP_ALIGN != 0 ||
+        bytes !=
+            fixed_bytes((int)h->size) + (size_t)h->size * (size_t)h->heap_bytes)
         return rdl_fail(RDL_FORMAT,
                         "an arena of %" PRIu32 " ranks cannot have "
                         "%zu bytes",
@@ -117,11 +141,51 @@ static rdl_status check_header(const rdl_header *h, size_t bytes)
     return RDL_OK;
 }
 
+/* Checks the file by its header, and reads what one must know to map it. */
+static rdl_status look_at(int fd, size_t bytes, rdl_arena *arena)
+{
+    void *memory;
+    rdl_header *h;
+    rdl_status st;
+
+    RDL_TRY(rdl_os_map(fd, 0, RDL_HEADER_BYTES, &memory));
+    h = memory;
+    st = check_header(h, bytes);
+    arena->size = (int)h->size;
+    arena->heap_bytes = (size_t)h->heap_bytes;
+    rdl_os_unmap(memory, RDL_HEADER_BYTES);
+    return st;
+}
+
+/* Where there is no room for them the ranks of this process do without. */
+static void map_heaps(rdl_arena *arena)
+{
+    size_t bytes = (size_t)arena->size * arena->heap_bytes;
+    void *heaps;
+
+    if (bytes == 0 || rdl_limits_space(bytes) < bytes ||
+        rdl_os_map(arena->fd, arena->bytes, bytes, &heaps) != RDL_OK)
+        return;
+    rdl_os_leave_out_of_dumps(heaps, bytes);
+    arena->heaps = heaps;
+}
+
+static rdl_status map(rdl_arena *arena, const struct stat *st)
+{
+    void *base;
+
+    RDL_TRY(look_at(arena->fd, (size_t)st->st_size, arena));
+    arena->bytes = fixed_bytes(arena->size);
+    RDL_TRY(rdl_os_map(arena->fd, 0, arena->bytes, &base));
+    arena->header = base;
+    arena->base = base;
+    map_heaps(arena);
+    return RDL_OK;
+}
+
 rdl_status rdl_arena_map(rdl_arena *arena, int fd)
 {
     struct stat st;
-    void *base;
-    rdl_status status;
     int seals;
 
     if (rdl_fault_os() || fstat(fd, &st) != 0)
@@ -136,27 +200,19 @@ rdl_status rdl_arena_map(rdl_arena *arena, int fd)
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
         return rdl_fail(RDL_FORMAT, "what was handed over is no raddle arena: "
                                     "it can shrink");
-    RDL_TRY(rdl_os_map(fd, (size_t)st.st_size, &base));
-    status = check_header(base, (size_t)st.st_size);
-    if (status != RDL_OK) {
-        rdl_os_unmap(base, (size_t)st.st_size);
-        return status;
-    }
     *arena = (rdl_arena){
-        .header = base,
-        .base = base,
-        .bytes = (size_t)st.st_size,
-        .size = (int)((rdl_header *)base)->size,
         .fd = fd,
         .device = (uint64_t)st.st_dev,
         .inode = (uint64_t)st.st_ino,
     };
-    return RDL_OK;
+    return map(arena, &st);
 }
 
 void rdl_arena_unmap(rdl_arena *arena)
 {
     rdl_os_unmap(arena->base, arena->bytes);
+    if (arena->heaps != NULL)
+        rdl_os_unmap(arena->heaps, (size_t)arena->size * arena->heap_bytes);
     close(arena->fd);
 }
 

@@ -12,18 +12,21 @@
 typedef struct rdl_arena {
     rdl_header *header;
     unsigned char *base;
-    size_t bytes;
-    int size; /* ranks */
-    int fd;   /* for reserving and counting; the arena's */
+    size_t bytes;         /* of header and slices */
+    unsigned char *heaps; /* NULL: not mapped, as there is no room */
+    size_t heap_bytes;    /* of each rank, behind the slices */
+    int size;             /* ranks */
+    int fd;               /* for reserving and counting; the arena's */
     uint64_t device, inode;
 } rdl_arena;
 
-/* Makes the file for size ranks and reserves and fills its header. The caller
- * owns *fd. */
+/* Makes the file for size ranks, with heaps as large as the limit of files allows,
+ * and reserves and fills its header. The caller owns *fd. */
 rdl_status rdl_arena_make(int size, int *fd);
 
-/* Maps the file and checks that it is an arena of ours; takes fd on success.
- * RDL_FORMAT: it is not. */
+/* Checks that the file is an arena of ours, and maps it, the heaps only where they
+ * leave this process address space enough; takes fd on success. RDL_FORMAT: it is
+ * none. */
 rdl_status rdl_arena_map(rdl_arena *arena, int fd);
 void rdl_arena_unmap(rdl_arena *arena);
 

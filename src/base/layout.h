@@ -10,6 +10,8 @@
  *                texts      rank lists, names, call sites and sentences
  *                records    what this rank did last
  *                staging    data on its way to peers
+ *     heap 0     what rank 0's program takes     taken and written by rank 0
+ *     heap 1     ...
  *
  * The file is sparse: every region has its greatest size, and each rank reserves
  * what it uses of its own. It holds no pointers. One word is written by peers:
@@ -126,6 +128,19 @@ typedef struct rdl_slice {
 #define RDL_SLICE_BYTES                                                        \
     (((RDL_STAGING_AT + RDL_STAGING_MOST) + 0x1fffff) & ~(size_t)0x1fffff)
 
+/* --- the heaps, behind all slices ------------------------------------------ */
+
+/* Address space that nobody pays for until it is taken: of one rank, and of all
+ * ranks of a job together. A race detector has shadows for little. */
+#ifdef __SANITIZE_THREAD__
+#define RDL_HEAP_MOST ((size_t)1 << 30)
+#define RDL_HEAPS_MOST ((size_t)8 << 30)
+#else
+#define RDL_HEAP_MOST ((size_t)64 << 30)
+#define RDL_HEAPS_MOST ((size_t)512 << 30)
+#endif
+#define RDL_HEAP_ALIGN ((size_t)2 << 20)
+
 /* --- the header ------------------------------------------------------------ */
 
 /* What a launcher knows of a rank's end. Written by the launcher only: text,
@@ -139,6 +154,7 @@ typedef struct rdl_header {
     uint64_t magic;
     uint64_t layout; /* rdl_layout_hash() */
     uint64_t slice_bytes;
+    uint64_t heap_bytes; /* of each rank; 0: the file has no heaps */
     uint32_t size;
     uint32_t maker_pid;
     uint64_t maker_started;

@@ -129,8 +129,8 @@ rdl_status rdl_limits_check_memory_at(const char *root, uint64_t need,
     return rdl_fail(
         RDL_NO_MEMORY,
         "%.100s needs %llu bytes and has %llu: %.600s allows %llu, of "
-        "which %llu are free and %llu are left to the program; lower "
-        "rdl_host_options.staging_bytes or start fewer ranks",
+        "which %llu are free and %llu are left to the program; ask for less "
+        "(at the start by rdl_host_options.staging_bytes) or start fewer ranks",
         what, (unsigned long long)need,
         (unsigned long long)less(t.have, RDL_MEMORY_SPARED), t.file,
         (unsigned long long)t.limit, (unsigned long long)t.have,
@@ -140,6 +140,30 @@ rdl_status rdl_limits_check_memory_at(const char *root, uint64_t need,
 rdl_status rdl_limits_check_memory(uint64_t need, const char *what)
 {
     return rdl_limits_check_memory_at("", need, what);
+}
+
+/* wish, or what of the limit is for it. */
+static size_t within(size_t wish, const struct rlimit *limit, rlim_t part)
+{
+    return limit->rlim_cur == RLIM_INFINITY || limit->rlim_cur / part >= wish
+               ? wish
+               : (size_t)(limit->rlim_cur / part);
+}
+
+size_t rdl_limits_file(size_t wish)
+{
+    struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+    (void)getrlimit(RLIMIT_FSIZE, &limit); /* fails for wrong arguments only */
+    return within(wish, &limit, 1);
+}
+
+size_t rdl_limits_space(size_t wish)
+{
+    struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+    (void)getrlimit(RLIMIT_AS, &limit);
+    return within(wish, &limit, 4);
 }
 
 static void put_limit(char *text, size_t bytes, rlim_t limit)

@@ -29,6 +29,14 @@ rdl_status rdl_limits_check_memory(uint64_t need, const char *what);
 rdl_status rdl_limits_check_memory_at(const char *root, uint64_t need,
                                       const char *what);
 
+/* wish, or less where a file may not be so large (RLIMIT_FSIZE): who makes it
+ * longer is sent a signal. */
+size_t rdl_limits_file(size_t wish);
+
+/* wish, or less: address space for what is sparse and can be done without. Where
+ * RLIMIT_AS is set, a quarter of it, as the program wants the rest. */
+size_t rdl_limits_space(size_t wish);
+
 #define RDL_DESCRIPTORS_TEXT 96
 
 /* "RLIMIT_NOFILE (ulimit -n) is 1024, hard limit 4096": for the sentence of a

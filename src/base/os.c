@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "base/layout.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/text_file.h"
 
@@ -22,9 +23,13 @@
 
 static int make_sealed(size_t bytes)
 {
-    int fd = memfd_create("raddle", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int error;
+    int fd, error;
 
+    if (rdl_limits_file(bytes) < bytes) { /* the kernel would send SIGXFSZ */
+        errno = EFBIG;
+        return -1;
+    }
+    fd = memfd_create("raddle", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -1;
     /* Its descriptor is all that opens it; a path of /proc to one shall not. */
@@ -64,12 +69,31 @@ rdl_status rdl_os_reserve(int fd, size_t offset, size_t bytes)
                                        bytes);
 }
 
-rdl_status rdl_os_map(int fd, size_t bytes, void **out)
+rdl_status rdl_os_discard(int fd, size_t offset, size_t bytes)
+{
+    int error = EINTR;
+
+    if (rdl_fault_os())
+        error = errno;
+    while (error == EINTR)
+        error = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                          (off_t)offset, (off_t)bytes)
+                    ? errno
+                    : 0;
+    return error == 0 ? RDL_OK
+                      : rdl_fail_errno(error,
+                                       "cannot give %zu bytes of shared "
+                                       "memory back",
+                                       bytes);
+}
+
+rdl_status rdl_os_map(int fd, size_t offset, size_t bytes, void **out)
 {
     void *memory = MAP_FAILED;
 
     if (!rdl_fault_os())
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                      (off_t)offset);
     if (memory == MAP_FAILED)
         return rdl_fail_errno(errno,
                               "cannot map %zu bytes of shared memory "
@@ -79,6 +103,11 @@ rdl_status rdl_os_map(int fd, size_t bytes, void **out)
     madvise(memory, bytes, MADV_DONTFORK);
     *out = memory;
     return RDL_OK;
+}
+
+void rdl_os_leave_out_of_dumps(void *memory, size_t bytes)
+{
+    madvise(memory, bytes, MADV_DONTDUMP); /* older kernels dump it */
 }
 
 void rdl_os_unmap(void *memory, size_t bytes)

@@ -21,9 +21,15 @@ rdl_status rdl_os_memory_file(size_t bytes, int *fd);
 /* Takes the pages for real, so that no later touch can fail. */
 rdl_status rdl_os_reserve(int fd, size_t offset, size_t bytes);
 
-/* Maps the whole file, shared; a forked child does not inherit the mapping. */
-rdl_status rdl_os_map(int fd, size_t bytes, void **out);
+/* Gives the pages back: what is read there is zero again. */
+rdl_status rdl_os_discard(int fd, size_t offset, size_t bytes);
+
+/* Maps a part of the file, shared; a forked child does not inherit the mapping. */
+rdl_status rdl_os_map(int fd, size_t offset, size_t bytes, void **out);
 void rdl_os_unmap(void *memory, size_t bytes);
+
+/* A core dump would touch, and so take, every page of a sparse range. */
+void rdl_os_leave_out_of_dumps(void *memory, size_t bytes);
 
 /* Bytes the kernel has taken for the file: st_blocks * 512. */
 rdl_status rdl_os_file_bytes(int fd, uint64_t *bytes);

@@ -27,10 +27,12 @@ static rdl_status read_int(rdl_environment environment, const char *name,
         return RDL_OK;
     errno = 0;
     value = strtol(text, &end, 10);
-    if (errno != 0 || *end != 0 || end == text || value < INT32_MIN ||
-        value > INT32_MAX)
+    if (*end != 0 || end == text)
         return rdl_fail(RDL_INVALID, "%s='%.64s' is not a whole number", name,
                         text);
+    if (errno != 0 || value < INT32_MIN || value > INT32_MAX)
+        return rdl_fail(RDL_INVALID, "%s='%.64s' is outside %d..%d", name, text,
+                        INT32_MIN, INT32_MAX);
     *out = (int)value;
     return RDL_OK;
 }
@@ -159,34 +161,186 @@ static void name_job(rdl_place *place, uint64_t hash)
              (unsigned)geteuid(), hash);
 }
 
-static rdl_status from_torchrun(rdl_environment environment, rdl_place *place,
-                                bool *found)
+/* Adds what these variables say to the hash; one that is not set is as one that is
+ * empty. The list ends with NULL. */
+static uint64_t hash_variables(rdl_environment environment, uint64_t hash,
+                               const char *const *names)
 {
-    static const char *const names[] = { "RADDLE_JOB", "MASTER_ADDR",
-                                         "MASTER_PORT", "TORCHELASTIC_RUN_ID",
-                                         "TORCHELASTIC_RESTART_COUNT" };
-    uint64_t hash = 1;
-    bool local;
-    int here;
-
-    RDL_TRY(read_pair(environment, "RANK", "WORLD_SIZE", place, found));
-    if (!*found)
-        return RDL_OK;
-    RDL_TRY(read_int(environment, "LOCAL_WORLD_SIZE", &here, &local));
-    if (local && here != place->size)
-        return rdl_fail(
-            RDL_UNSUPPORTED,
-            "the world has %d ranks and %d of them are on this host "
-            "(LOCAL_WORLD_SIZE): this version joins ranks of one "
-            "host only",
-            place->size, here);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = environment(names[i]);
+    for (; *names != NULL; names++) {
+        const char *value = environment(*names);
 
         hash =
             rdl_hash_bytes(hash, value ? value : "", value ? strlen(value) : 0);
     }
-    name_job(place, hash);
+    return hash;
+}
+
+/* --- launchers of others --------------------------------------------------- */
+
+/* What a launcher gives its ranks. A name that a launcher does not have is NULL. */
+typedef struct family {
+    const char *rank;
+    const char *size;
+    const char *size_else; /* if size is not set */
+    const char *needs;     /* without it the others mean something else */
+    const char *local;     /* ranks on this host */
+    const char *hosts;
+    const char *const *job; /* name it */
+    uint64_t seed;          /* of its jobs' names */
+} family;
+
+static const char *const torchrun_job[] = { "RADDLE_JOB",
+                                            "MASTER_ADDR",
+                                            "MASTER_PORT",
+                                            "TORCHELASTIC_RUN_ID",
+                                            "TORCHELASTIC_RESTART_COUNT",
+                                            NULL };
+static const char *const other_job[] = { "RADDLE_JOB", "PMIX_NAMESPACE",
+                                         "SLURM_JOB_ID", "SLURM_STEP_ID", NULL };
+
+/* In the order in which they count: the inner launcher before one that may have
+ * started it. */
+static const family families[] = {
+    { .rank = "RANK",
+      .size = "WORLD_SIZE",
+      .local = "LOCAL_WORLD_SIZE",
+      .job = torchrun_job,
+      .seed = 1 },
+    { .rank = "OMPI_COMM_WORLD_RANK",
+      .size = "OMPI_COMM_WORLD_SIZE",
+      .local = "OMPI_COMM_WORLD_LOCAL_SIZE",
+      .job = other_job,
+      .seed = 3 },
+    { .rank = "PMI_RANK",
+      .size = "PMI_SIZE",
+      .local = "MPI_LOCALNRANKS",
+      .job = other_job,
+      .seed = 3 },
+    /* A batch script has a rank and a number of tasks too, and is alone. */
+    { .rank = "SLURM_PROCID",
+      .size = "SLURM_STEP_NUM_TASKS",
+      .size_else = "SLURM_NTASKS",
+      .needs = "SLURM_STEP_ID",
+      .hosts = "SLURM_STEP_NUM_NODES",
+      .job = other_job,
+      .seed = 3 },
+};
+
+#define FAMILIES (sizeof families / sizeof *families)
+
+static bool is_set(rdl_environment environment, const char *name)
+{
+    const char *text = name ? environment(name) : NULL;
+
+    return text != NULL && text[0] != 0;
+}
+
+static const char *size_name(rdl_environment environment, const family *f)
+{
+    return f->size_else != NULL && !is_set(environment, f->size) ? f->size_else
+                                                                 : f->size;
+}
+
+static rdl_status check_host(rdl_environment environment, const family *f,
+                             const rdl_place *place)
+{
+    int here = place->size, hosts = 1;
+    bool found;
+
+    if (f->local != NULL)
+        RDL_TRY(read_int(environment, f->local, &here, &found));
+    if (f->hosts != NULL)
+        RDL_TRY(read_int(environment, f->hosts, &hosts, &found));
+    if (here != place->size)
+        return rdl_fail(
+            RDL_UNSUPPORTED,
+            "the world has %d ranks and %d of them are on this host "
+            "(%s): this version joins ranks of one host only",
+            place->size, here, f->local);
+    if (hosts != 1)
+        return rdl_fail(RDL_UNSUPPORTED,
+                        "the world's %d ranks are on %d hosts (%s): this "
+                        "version joins ranks of one host only",
+                        place->size, hosts, f->hosts);
+    return RDL_OK;
+}
+
+/* Rank and size alone. */
+static rdl_status read_family(rdl_environment environment, const family *f,
+                              rdl_place *place, bool *found)
+{
+    *found = false;
+    if (f->needs != NULL && !is_set(environment, f->needs))
+        return RDL_OK;
+    return read_pair(environment, f->rank, size_name(environment, f), place,
+                     found);
+}
+
+/* What an outer launcher says of a process that started several is not looked at:
+ * it is a world of one there. */
+static rdl_status check_agreement(rdl_environment environment, const family *f,
+                                  const rdl_place *place, const family *other)
+{
+    rdl_place theirs = { .rank = 0 };
+    bool found;
+
+    RDL_TRY(read_family(environment, other, &theirs, &found));
+    if (!found || theirs.size == 1 ||
+        (theirs.rank == place->rank && theirs.size == place->size))
+        return RDL_OK;
+    return rdl_fail(RDL_INVALID,
+                    "%s=%d of %s=%d contradicts %s=%d of %s=%d; unset those "
+                    "that do not count",
+                    f->rank, place->rank, size_name(environment, f),
+                    place->size, other->rank, theirs.rank,
+                    size_name(environment, other), theirs.size);
+}
+
+/* PMIx gives a rank and no size. */
+static rdl_status check_pmix(rdl_environment environment, const family *f,
+                             const rdl_place *place)
+{
+    bool found;
+    int rank;
+
+    RDL_TRY(read_int(environment, "PMIX_RANK", &rank, &found));
+    return !found || place->size == 1 || rank == place->rank
+               ? RDL_OK
+               : rdl_fail(RDL_INVALID,
+                          "%s=%d contradicts PMIX_RANK=%d; unset the one that "
+                          "does not count",
+                          f->rank, place->rank, rank);
+}
+
+/* torchrun's ranks are its own, whoever started torchrun; RANK and WORLD_SIZE alone
+ * were set by hand, often from the other launcher's. */
+static rdl_status check_others(rdl_environment environment, size_t chosen,
+                               const rdl_place *place)
+{
+    if (chosen == 0 && is_set(environment, "TORCHELASTIC_RUN_ID"))
+        return RDL_OK;
+    for (size_t i = chosen + 1; i < FAMILIES; i++)
+        RDL_TRY(check_agreement(environment, &families[chosen], place,
+                                &families[i]));
+    return check_pmix(environment, &families[chosen], place);
+}
+
+static rdl_status from_launcher(rdl_environment environment, rdl_place *place,
+                                bool *found)
+{
+    size_t i = 0;
+
+    for (*found = false; i < FAMILIES; i++) {
+        RDL_TRY(read_family(environment, &families[i], place, found));
+        if (*found)
+            break;
+    }
+    if (!*found)
+        return RDL_OK;
+    RDL_TRY(check_others(environment, i, place));
+    RDL_TRY(check_host(environment, &families[i], place));
+    name_job(place,
+             hash_variables(environment, families[i].seed, families[i].job));
     return RDL_OK;
 }
 
@@ -196,7 +350,7 @@ static rdl_status from_environment(rdl_environment environment, rdl_place *place
 
     RDL_TRY(from_raddle_run(environment, place, &found));
     if (!found)
-        RDL_TRY(from_torchrun(environment, place, &found));
+        RDL_TRY(from_launcher(environment, place, &found));
     if (!found) {
         place->rank = 0;
         place->size = 1;
@@ -223,6 +377,22 @@ static rdl_status from_options(const rdl_world_options *options,
     return RDL_OK;
 }
 
+static rdl_status read_path(rdl_environment environment, rdl_place *place)
+{
+    const char *path = environment("RADDLE_SOCKET");
+
+    if (path == NULL || path[0] == 0 || place->fd >= 0)
+        return RDL_OK;
+    if (path[0] != '/' || strlen(path) >= sizeof place->path)
+        return rdl_fail(
+            RDL_INVALID,
+            "RADDLE_SOCKET='%.120s' is not a path from / of at most "
+            "%zu bytes",
+            path, sizeof place->path - 1);
+    snprintf(place->path, sizeof place->path, "%s", path);
+    return RDL_OK;
+}
+
 rdl_status rdl_place_read(const rdl_world_options *options,
                           rdl_environment environment, rdl_place *out)
 {
@@ -233,6 +403,7 @@ rdl_status rdl_place_read(const rdl_world_options *options,
         options = &none;
     RDL_TRY(options->size != 0 ? from_options(options, &place)
                                : from_environment(environment, &place));
+    RDL_TRY(read_path(environment, &place));
     RDL_TRY(read_seconds(environment, "RADDLE_START_TIMEOUT",
                          options->start_timeout_ms, START_TIMEOUT_MS,
                          &place.start_timeout_ms));

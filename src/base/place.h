@@ -10,12 +10,15 @@
 #include <raddle/world.h>
 #include <stdint.h>
 
+#define RDL_PLACE_PATH 108 /* of sockaddr_un, the 0 included */
+
 typedef struct rdl_place {
     int rank;
     int size;
     int fd;        /* the launcher's socket, not ours to close; -1: none */
     uint64_t job;  /* hash of all that names the job */
     char name[96]; /* the abstract socket's, without its leading 0 */
+    char path[RDL_PLACE_PATH]; /* a socket's instead; "": none */
     int64_t start_timeout_ms;
     int64_t timeout_ms;
     rdl_check check; /* never RDL_CHECK_DEFAULT */

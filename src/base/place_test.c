@@ -53,6 +53,76 @@ RDL_TEST(raddle_run_comes_before_torchrun)
     CHECK_INT(place.fd, 7);
 }
 
+RDL_TEST(the_inner_launcher_comes_before_the_outer_one)
+{
+    rdl_place place;
+
+    /* torchrun, started by srun; mpirun, started by srun as one task. */
+    CHECK_OK(READ(&place, "RANK=3", "WORLD_SIZE=4", "TORCHELASTIC_RUN_ID=x",
+                  "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_ID=0"));
+    CHECK_INT(place.rank, 3);
+    CHECK_OK(READ(&place, "OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_SIZE=3",
+                  "PMIX_RANK=2", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=1",
+                  "SLURM_STEP_ID=0"));
+    CHECK_INT(place.rank, 2);
+    CHECK_INT(place.size, 3);
+    /* Those that agree. */
+    CHECK_OK(READ(&place, "RANK=1", "WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1",
+                  "OMPI_COMM_WORLD_SIZE=2", "PMIX_RANK=1"));
+    CHECK_INT(place.rank, 1);
+    /* raddle run under any of them. */
+    CHECK_OK(READ(&place, "RADDLE_FD=3", "RADDLE_RANK=1", "RADDLE_WORLD_SIZE=2",
+                  "PMI_RANK=5", "PMI_SIZE=6", "RADDLE_SOCKET=/x"));
+    CHECK_INT(place.size, 2);
+    CHECK_TEXT(place.path, "");
+}
+
+/* A batch script has a rank and a number of tasks, and is one process. */
+RDL_TEST(a_batch_script_of_slurm_is_a_world_of_one)
+{
+    rdl_place place;
+
+    CHECK_OK(READ(&place, "SLURM_JOB_ID=7", "SLURM_PROCID=0", "SLURM_NTASKS=4"));
+    CHECK_INT(place.size, 1);
+    CHECK_OK(READ(&place, "SLURM_JOB_ID=7", "SLURM_PROCID=1", "SLURM_NTASKS=4",
+                  "SLURM_STEP_ID=2", "SLURM_STEP_NUM_TASKS=2"));
+    CHECK_INT(place.rank, 1);
+    CHECK_INT(place.size, 2); /* the step's */
+}
+
+RDL_TEST(jobs_of_mpirun_and_srun_are_named_by_their_namespace_and_step)
+{
+    static const char *const others[] = { "RADDLE_JOB=b", "PMIX_NAMESPACE=b",
+                                          "SLURM_JOB_ID=b", "SLURM_STEP_ID=b" };
+    rdl_place first, second, other, torch;
+
+    CHECK_OK(READ(&first, "PMI_RANK=0", "PMI_SIZE=2"));
+    CHECK_OK(READ(&second, "PMI_RANK=1", "PMI_SIZE=2", "MASTER_PORT=1"));
+    CHECK_TEXT(second.name, first.name);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        CHECK_OK(READ(&other, "PMI_RANK=0", "PMI_SIZE=2", others[i]));
+        CHECK(strcmp(other.name, first.name) != 0);
+        CHECK(other.job != first.job);
+    }
+    CHECK_OK(READ(&torch, "RANK=0", "WORLD_SIZE=2"));
+    CHECK(torch.job != first.job);
+}
+
+RDL_TEST(a_path_to_meet_at_is_taken_as_it_is)
+{
+    char text[200] = "RADDLE_SOCKET=/";
+    const char *const environment[] = { text, "RANK=0", "WORLD_SIZE=2", NULL };
+    size_t before = strlen(text) - 1;
+    rdl_place place;
+
+    memset(text + before + 1, 'x', RDL_PLACE_PATH - 2);
+    CHECK_OK(read_place(NULL, environment, &place));
+    CHECK_TEXT(place.path, text + before);
+    text[before + RDL_PLACE_PATH - 1] = 'x';
+    CHECK_STATUS(read_place(NULL, environment, &place), RDL_INVALID);
+    CHECK_HAS(rdl_error_detail(), "of at most 107 bytes");
+}
+
 RDL_TEST(options_come_before_the_environment)
 {
     static const char *const environment[] = {
@@ -141,8 +211,48 @@ static const wrong wrongs[] = {
     { { "RANK=1 ", "WORLD_SIZE=2" }, RDL_INVALID, "not a whole number" },
     { { "RANK=0", "WORLD_SIZE=99999999999999999999" },
       RDL_INVALID,
-      "WORLD_SIZE='99999999999999999999' is not a whole number" },
-    { { "RANK=0", "WORLD_SIZE=4294967298" }, RDL_INVALID, "not a whole number" },
+      "WORLD_SIZE='99999999999999999999' is outside -2147483648..2147483647" },
+    { { "RANK=0", "WORLD_SIZE=4294967298" },
+      RDL_INVALID,
+      "WORLD_SIZE='4294967298' is outside" },
+    { { "RANK=-99999999999", "WORLD_SIZE=2" },
+      RDL_INVALID,
+      "RANK='-99999999999' is outside" },
+    { { "OMPI_COMM_WORLD_RANK=0" },
+      RDL_INVALID,
+      "OMPI_COMM_WORLD_RANK is set and OMPI_COMM_WORLD_SIZE is not" },
+    { { "OMPI_COMM_WORLD_RANK=4", "OMPI_COMM_WORLD_SIZE=4" },
+      RDL_INVALID,
+      "OMPI_COMM_WORLD_RANK 4 is outside 0..3 (OMPI_COMM_WORLD_SIZE is 4)" },
+    { { "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4",
+        "OMPI_COMM_WORLD_LOCAL_SIZE=2" },
+      RDL_UNSUPPORTED,
+      "the world has 4 ranks and 2 of them are on this host "
+      "(OMPI_COMM_WORLD_LOCAL_SIZE)" },
+    { { "PMI_RANK=x", "PMI_SIZE=2" },
+      RDL_INVALID,
+      "PMI_RANK='x' is not a whole number" },
+    { { "PMI_RANK=0", "PMI_SIZE=4", "MPI_LOCALNRANKS=3" },
+      RDL_UNSUPPORTED,
+      "MPI_LOCALNRANKS" },
+    { { "SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_STEP_ID=0",
+        "SLURM_STEP_NUM_NODES=2" },
+      RDL_UNSUPPORTED,
+      "the world's 4 ranks are on 2 hosts (SLURM_STEP_NUM_NODES)" },
+    { { "SLURM_PROCID=0", "SLURM_STEP_ID=0" },
+      RDL_INVALID,
+      "SLURM_PROCID is set and SLURM_NTASKS is not" },
+    { { "RANK=1", "WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=2",
+        "OMPI_COMM_WORLD_SIZE=4" },
+      RDL_INVALID,
+      "RANK=1 of WORLD_SIZE=4 contradicts OMPI_COMM_WORLD_RANK=2 of "
+      "OMPI_COMM_WORLD_SIZE=4" },
+    { { "PMI_RANK=1", "PMI_SIZE=2", "PMIX_RANK=0" },
+      RDL_INVALID,
+      "PMI_RANK=1 contradicts PMIX_RANK=0" },
+    { { "RANK=0", "WORLD_SIZE=2", "RADDLE_SOCKET=here" },
+      RDL_INVALID,
+      "RADDLE_SOCKET='here' is not a path from /" },
     { { "RANK=-1", "WORLD_SIZE=2" }, RDL_INVALID, "RANK -1 is outside 0..1" },
     { { "RANK=2", "WORLD_SIZE=2" }, RDL_INVALID, "RANK 2 is outside 0..1" },
     { { "RANK=0", "WORLD_SIZE=0" },

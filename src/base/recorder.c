@@ -146,9 +146,13 @@ static uint32_t places(const rdl_slice *slice)
 
 uint64_t rdl_records_newest(const rdl_slice *slice)
 {
-    return places(slice) == 0
-               ? 0
-               : atomic_load_explicit(&slice->recorded, memory_order_acquire);
+    uint64_t newest =
+        places(slice) == 0
+            ? 0
+            : atomic_load_explicit(&slice->recorded, memory_order_acquire);
+
+    /* Nobody makes so many; and who counts to it comes to an end. */
+    return newest > UINT64_MAX / 2 ? 0 : newest;
 }
 
 uint64_t rdl_records_oldest(const rdl_slice *slice)

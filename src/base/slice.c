@@ -210,6 +210,21 @@ size_t rdl_slice_read_text(rdl_slice *slice, uint32_t offset, void *data,
     return bytes;
 }
 
+rdl_status rdl_slice_read_failure(const rdl_slice *slice,
+                                  char reason[RDL_REASON])
+{
+    uint32_t failure = slice->failure;
+
+    memcpy(reason, slice->reason, RDL_REASON);
+    reason[RDL_REASON - 1] = 0;
+    for (char *c = reason; *c != 0; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+    return failure == RDL_OK || failure == RDL_AGAIN || failure > RDL_BUG
+               ? RDL_BUG
+               : (rdl_status)failure;
+}
+
 /* --- slots ----------------------------------------------------------------- */
 
 static rdl_status take_index(rdl_shelf *shelf, uint32_t *index)

@@ -75,6 +75,11 @@ void rdl_shelf_change_text(rdl_shelf *shelf, uint32_t offset, const void *data,
 size_t rdl_slice_read_text(rdl_slice *slice, uint32_t offset, void *data,
                            size_t most);
 
+/* Why the slice's rank gave up: its status, never RDL_OK, and its sentence, one line
+ * that ends, whatever is written there. */
+rdl_status rdl_slice_read_failure(const rdl_slice *slice,
+                                  char reason[RDL_REASON]);
+
 /* --- staging --------------------------------------------------------------- */
 
 /* A part of this rank's staging, for one operation. bytes is 0 if all is taken:

@@ -3,6 +3,7 @@
 #include "base/store.h"
 
 #include "base/fault.h"
+#include "base/meeting.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,16 +88,6 @@ static rdl_status ask_launcher(const rdl_place *place, rdl_deadline deadline,
 
 /* --- without a launcher ---------------------------------------------------- */
 
-static socklen_t make_address(const rdl_place *place,
-                              struct sockaddr_un *address)
-{
-    size_t n = strlen(place->name);
-
-    *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-    memcpy(address->sun_path + 1, place->name, n);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
-}
-
 static rdl_status make_socket(int *out)
 {
     int fd = -1;
@@ -134,33 +125,42 @@ static rdl_status keep(rdl_store *store, const rdl_place *place, int *out)
     return st;
 }
 
-/* RDL_AGAIN: somebody else holds the name. */
-static rdl_status try_to_keep(rdl_store *store, const rdl_place *place, int *out)
+/* Binds and listens, with the roster made first: whoever connects is answered.
+ * RDL_AGAIN: somebody else is there. */
+static rdl_status bind_and_keep(rdl_store *store, const rdl_place *place,
+                                int socket, int *out)
 {
-    struct sockaddr_un address;
-    socklen_t length = make_address(place, &address);
     rdl_status st;
-    int fd;
 
-    RDL_TRY(make_socket(&fd));
-    if (rdl_fault_os() || bind(fd, (struct sockaddr *)&address, length) != 0) {
-        st = errno == EADDRINUSE
-                 ? RDL_AGAIN
-                 : rdl_fail_errno(errno, "cannot bind the rendezvous");
-        close(fd);
-        return st;
-    }
-    /* The roster first: whoever connects is answered. */
+    RDL_TRY(rdl_meeting_bind(place, socket));
     st = keep(store, place, out);
-    if (st == RDL_OK && (rdl_fault_os() || listen(fd, RDL_MAX_RANKS) != 0)) {
+    if (st == RDL_OK && (rdl_fault_os() || listen(socket, RDL_MAX_RANKS) != 0)) {
         st = rdl_fail_errno(errno, "cannot listen at the rendezvous");
         close(*out);
         rdl_roster_fini(&store->roster);
     }
-    if (st == RDL_OK)
-        store->listener = fd;
-    else
-        close(fd);
+    if (st != RDL_OK)
+        rdl_meeting_remove(place);
+    return st;
+}
+
+/* RDL_AGAIN: somebody else holds the place, or is about to. */
+static rdl_status try_to_keep(rdl_store *store, const rdl_place *place, int *out)
+{
+    rdl_status st;
+    int fd, lock;
+
+    RDL_TRY(rdl_meeting_lock(place, &lock));
+    st = make_socket(&fd);
+    if (st == RDL_OK) {
+        st = bind_and_keep(store, place, fd, out);
+        if (st == RDL_OK)
+            store->listener = fd;
+        else
+            close(fd);
+    }
+    if (lock >= 0)
+        close(lock);
     return st;
 }
 
@@ -179,7 +179,7 @@ static rdl_status check_holder(int socket, const rdl_place *place)
         return st;
     snprintf(text, sizeof text, "%s", rdl_error_detail());
     return rdl_fail(RDL_INVALID, "%s: it holds the name %s; " CURE, text,
-                    place->name);
+                    rdl_meeting_text(place));
 }
 
 /* RDL_AGAIN: nobody is there, or not yet, or no longer. */
@@ -187,7 +187,7 @@ static rdl_status try_to_ask(const rdl_place *place, rdl_deadline deadline,
                              int *out)
 {
     struct sockaddr_un address;
-    socklen_t length = make_address(place, &address);
+    socklen_t length = rdl_meeting_address(place, &address);
     rdl_status st;
     int fd, error;
 
@@ -216,6 +216,7 @@ rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
                           rdl_deadline deadline, int *fd)
 {
     store->listener = -1;
+    store->place = place;
     if (place->fd >= 0)
         return ask_launcher(place, deadline, fd);
     for (;;) {
@@ -230,7 +231,7 @@ rdl_status rdl_store_open(rdl_store *store, const rdl_place *place,
                             "rank %d of %d found nobody to answer at the "
                             "rendezvous %s, whose name somebody holds: it may "
                             "be another user; " CURE,
-                            place->rank, place->size, place->name);
+                            place->rank, place->size, rdl_meeting_text(place));
         rdl_sleep(MS / 2);
     }
 }
@@ -306,6 +307,7 @@ void rdl_store_close(rdl_store *store)
 {
     if (store->listener < 0)
         return;
+    rdl_meeting_remove(store->place);
     close(store->listener);
     rdl_roster_fini(&store->roster);
 }

@@ -2,8 +2,8 @@
  * system, or DNS.
  *
  * Under `raddle run` each rank has a connected socket to the launcher. Else the
- * first rank that comes binds an abstract Unix socket, keeps the roster and hands
- * the arena to the others until all have joined; then the name is free again.
+ * first rank that comes binds a Unix socket (base/meeting.h), keeps the roster and
+ * hands the arena to the others until all have joined; then the name is free again.
  *
  * Threads: one. Every wait ends at the deadline. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -14,7 +14,8 @@
 #include "base/roster.h"
 
 typedef struct rdl_store {
-    int listener; /* -1 unless we keep the roster */
+    const rdl_place *place; /* the opener's, which lives as long */
+    int listener;           /* -1 unless we keep the roster */
     rdl_roster roster;
 } rdl_store;
 

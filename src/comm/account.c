@@ -29,8 +29,12 @@ rdl_status rdl_account_read(rdl_world *world, rdl_account *out)
     account.threads = count_threads(world);
     account.collectives =
         atomic_load_explicit(&world->n_collectives, memory_order_relaxed);
+    account.collectives_mapped =
+        atomic_load_explicit(&world->n_mapped, memory_order_relaxed);
+    rdl_heap_count(&world->heap, &account.heap_bytes, &account.heap_bytes_peak);
+    account.descriptors = rdl_heap_descriptors(&world->heap);
     if (world->mapping != NULL) {
-        account.descriptors = 1;
+        account.descriptors++;
         account.arena_bytes_rank = rdl_shelf_reserved(&world->shelf);
         RDL_TRY(rdl_os_file_bytes(world->mapping->arena.fd,
                                   &account.arena_bytes_total));

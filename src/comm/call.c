@@ -320,15 +320,14 @@ typedef struct plan_of_call {
     rdl_lane *lane;
     uint64_t ticket;
     const rdl_arguments *arguments;
-    size_t bytes;
     int64_t timeout_ms;
     const char *caller;
 } plan_of_call;
 
 static rdl_status make(const plan_of_call *p, rdl_op *op)
 {
-    return rdl_op_init(op, p->lane, p->ticket, p->arguments, p->bytes,
-                       p->timeout_ms, p->caller);
+    return rdl_op_init(op, p->lane, p->ticket, p->arguments, p->timeout_ms,
+                       p->caller);
 }
 
 static rdl_status run_here(const plan_of_call *p)
@@ -416,7 +415,8 @@ rdl_status rdl_call_run(rdl_world *world, rdl_group group,
         rdl_lane_give_up_turn(p.lane, p.ticket);
         return st;
     }
-    p.bytes = e.out;
+    checked.input_bytes = e.in;
+    checked.output_bytes = e.out;
     checked.blocks =
         options == NULL || (options->stream == NULL && options->work == NULL &&
                             options->batch == NULL);

@@ -74,6 +74,15 @@ unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
     return (unsigned char *)lane->peers[peer].slice + offset;
 }
 
+const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
+                                        uint64_t offset)
+{
+    const rdl_arena *arena = &lane->world->mapping->arena;
+
+    return arena->heaps + (size_t)lane->peers[peer].rank * arena->heap_bytes +
+           offset;
+}
+
 void rdl_lane_show_counts(rdl_lane *lane, const size_t *counts)
 {
     rdl_shelf *shelf = &lane->world->shelf;
@@ -322,6 +331,7 @@ bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
     const rdl_obituary *o = &world->mapping->arena.header->obituaries[p->rank];
     const rdl_slice *slice = p->slice;
     rdl_process process = { slice->pid, slice->started, slice->pid_namespace };
+    char reason[RDL_REASON];
 
     /* Each pairs with the store of who wrote the text. */
     switch (atomic_load_explicit(&slice->state, memory_order_seq_cst)) {
@@ -329,7 +339,8 @@ bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
         rdl_text_add(text, "rank %d closed its world", p->rank);
         return true;
     case RDL_SLICE_FAILED:
-        rdl_text_add(text, "rank %d gave up: %s", p->rank, slice->reason);
+        rdl_slice_read_failure(slice, reason);
+        rdl_text_add(text, "rank %d gave up: %s", p->rank, reason);
         return true;
     default:
         break;

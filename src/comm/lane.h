@@ -35,6 +35,8 @@ typedef struct rdl_peer {
     uint32_t tag;
     int rank;         /* in the world */
     uint64_t offered; /* where its staging for the present call lies */
+    uint64_t input;   /* in its heap, if the call is mapped */
+    uint64_t output;
 } rdl_peer;
 
 /* An operation's limit, and its name for sentences: "all_reduce". The clock is
@@ -108,6 +110,10 @@ const unsigned char *rdl_lane_peer_payload(const rdl_lane *lane, int peer);
 /* At that offset of the peer's slice (or one's own). */
 unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
                                      uint64_t offset);
+
+/* In the heap of peer, which this process has mapped. */
+const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
+                                        uint64_t offset);
 
 /* Of a list of counts, what a verdict shows. */
 #define RDL_COUNTS_SHOWN 16

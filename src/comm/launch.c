@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "base/memory.h"
+#include "base/slice.h"
 #include "base/slot.h"
 
 #include <errno.h>
@@ -296,6 +297,7 @@ static void serve_hello(rdl_job *job, int rank)
     if (st == RDL_PEER) { /* no process of this rank has the socket any more */
         close_fd(s->ours);
         s->ours = -1;
+        s->member.closed = true;
         return;
     }
     if (st == RDL_OK)
@@ -328,11 +330,15 @@ static void describe_end(const rdl_life *l, int rank, uint32_t state,
 {
     const rdl_slice *slice = rdl_arena_slice(&l->roster.arena, rank);
 
-    if (state == RDL_SLICE_FAILED)
-        snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, slice->reason);
-    else
+    char reason[RDL_REASON];
+
+    if (state == RDL_SLICE_FAILED) {
+        rdl_slice_read_failure(slice, reason);
+        snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, reason);
+    } else {
         snprintf(text, bytes, "its process %" PRIu32 " ended without closing",
                  l->roster.members[rank].pid);
+    }
 }
 
 static void process_ended(rdl_job *job, int rank, int number)
@@ -353,8 +359,11 @@ static void process_ended(rdl_job *job, int rank, int number)
         s->member.state =
             state == RDL_SLICE_LEFT ? RDL_MEMBER_LEFT : RDL_MEMBER_DEAD;
         s->member.echoes = state == RDL_SLICE_JOINED && has_heard(l, rank);
-        if (state == RDL_SLICE_FAILED)
-            s->member.reason = rdl_arena_slice(&l->roster.arena, rank)->reason;
+        if (state == RDL_SLICE_FAILED) {
+            rdl_slice_read_failure(rdl_arena_slice(&l->roster.arena, rank),
+                                   s->reason);
+            s->member.reason = s->reason;
+        }
     }
     if (state == RDL_SLICE_LEFT)
         return;

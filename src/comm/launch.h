@@ -22,7 +22,8 @@ typedef struct rdl_seat {
     int theirs; /* the rank's; -1: given away */
     int lives;  /* how many its processes have asked for */
     rdl_member member;
-    rdl_life *present; /* the newest it was admitted to */
+    rdl_life *present;       /* the newest it was admitted to */
+    char reason[RDL_REASON]; /* why it gave up, for member */
     char ended[sizeof((rdl_obituary *)NULL)->text]; /* how; "" while it runs */
 } rdl_seat;
 

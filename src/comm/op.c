@@ -91,29 +91,6 @@ static const char *name_of(const rdl_lane *lane, rdl_operation operation)
     return rdl_operation_name(operation);
 }
 
-rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
-                       const rdl_arguments *arguments, size_t bytes,
-                       int64_t timeout_ms, const char *caller)
-{
-    op->lane = lane;
-    op->ticket = ticket;
-    op->arguments = *arguments;
-    op->bytes = bytes;
-    op->limit = (rdl_limit){
-        .timeout_ms = timeout_ms,
-        .operation = name_of(lane, arguments->operation),
-    };
-    op->caller = caller;
-    op->stream = "null";
-    op->unfenced = op->begun = op->running = op->tabled = false;
-    op->room = NULL;
-    op->table = NULL;
-    if (arguments->input_counts != NULL && lane->comm->size > 1)
-        RDL_TRY(make_room(op, arguments));
-    op->limit.record = record(lane, arguments);
-    return RDL_OK;
-}
-
 static void end_run(rdl_op *op)
 {
     if (op->running)
@@ -124,6 +101,7 @@ static void end_run(rdl_op *op)
 void rdl_op_fini(rdl_op *op)
 {
     end_run(op);
+    rdl_heap_unpin(&op->lane->world->heap, &op->pins);
     rdl_free(op->room);
     rdl_free(op->table);
     op->room = NULL;
@@ -148,6 +126,50 @@ void rdl_op_note_end(rdl_op *op, rdl_status status)
     rdl_recorder_end(&world->recorder, op->limit.record, status,
                      op->limit.deadline != 0);
     op->limit.record = 0;
+}
+
+/* A buffer from elsewhere costs a comparison. */
+static rdl_status pin(rdl_op *op, const rdl_arguments *a)
+{
+    rdl_heap *heap = &op->lane->world->heap;
+    const char *name = rdl_operation_name(a->operation);
+    rdl_status st;
+
+    st = rdl_heap_pin(heap, &op->pins, 0, a->input, a->input_bytes, name);
+    if (st == RDL_OK)
+        st = rdl_heap_pin(heap, &op->pins, 1, a->output, a->output_bytes, name);
+    if (st != RDL_OK)
+        rdl_heap_unpin(heap, &op->pins);
+    return st;
+}
+
+rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
+                       const rdl_arguments *arguments, int64_t timeout_ms,
+                       const char *caller)
+{
+    rdl_status st;
+
+    op->lane = lane;
+    op->ticket = ticket;
+    op->arguments = *arguments;
+    op->pins = (rdl_pins){ { NULL, NULL } };
+    op->limit = (rdl_limit){
+        .timeout_ms = timeout_ms,
+        .operation = name_of(lane, arguments->operation),
+    };
+    op->caller = caller;
+    op->stream = "null";
+    op->unfenced = op->begun = op->running = op->tabled = false;
+    op->room = NULL;
+    op->table = NULL;
+    st = pin(op, arguments);
+    if (st == RDL_OK && arguments->input_counts != NULL && lane->comm->size > 1)
+        st = make_room(op, arguments);
+    if (st == RDL_OK)
+        op->limit.record = record(lane, arguments);
+    else
+        rdl_op_fini(op);
+    return st;
 }
 
 /* --- blocks of different sizes --------------------------------------------- */
@@ -277,6 +299,7 @@ static rdl_request make_request(const rdl_op *op)
         .factor = a->factor,
         .input = a->input,
         .output = a->output,
+        .output_bytes = a->output_bytes,
     };
 }
 
@@ -328,9 +351,9 @@ static rdl_status copy_alone(const rdl_op *op)
                                     .factor = a->factor,
                                     .isa = op->lane->world->isa },
                     a->output, &a->input, 1,
-                    op->bytes / rdl_dtype_bytes(a->dtype));
-    else if (a->output != a->input && op->bytes > 0)
-        memcpy(a->output, a->input, op->bytes);
+                    a->output_bytes / rdl_dtype_bytes(a->dtype));
+    else if (a->output != a->input && a->output_bytes > 0)
+        memcpy(a->output, a->input, a->output_bytes);
     return RDL_OK;
 }
 

@@ -6,6 +6,7 @@
 #ifndef RDL_COMM_OP_H
 #define RDL_COMM_OP_H
 
+#include "base/heap.h"
 #include "comm/lane.h"
 #include "comm/plan.h"
 #include "comm/run.h"
@@ -25,6 +26,8 @@ typedef struct rdl_arguments {
     rdl_reduction reduction;
     double factor; /* of PREMUL_SUM, as it is used */
     int root;
+    size_t input_bytes; /* of the buffers of this rank, once they are checked */
+    size_t output_bytes;
     uint32_t site; /* a text of the slice: where the program makes the call */
     bool blocks;   /* its own thread is in it until it has ended */
 } rdl_arguments;
@@ -33,7 +36,7 @@ typedef struct rdl_op {
     rdl_lane *lane;
     uint64_t ticket;
     rdl_arguments arguments;
-    size_t bytes; /* that a group of one copies */
+    rdl_pins pins; /* buffers in this rank's heap stay until the end */
     rdl_limit limit;
     const char *caller;
     const char *stream; /* its name */
@@ -49,10 +52,11 @@ typedef struct rdl_op {
 } rdl_op;
 
 /* Copies arguments (not the buffers). The lane stays open by the ticket, which is
- * the caller's until the end. RDL_NO_MEMORY: nothing is held. */
+ * the caller's until the end. RDL_NO_MEMORY; RDL_INVALID: a buffer is memory that
+ * was freed. Then nothing is held. */
 rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
-                       const rdl_arguments *arguments, size_t bytes,
-                       int64_t timeout_ms, const char *caller);
+                       const rdl_arguments *arguments, int64_t timeout_ms,
+                       const char *caller);
 
 /* It will run on that stream. */
 void rdl_op_on_stream(rdl_op *op, const rdl_stream *stream);

@@ -9,7 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define WAY 1 /* the first byte of the name of a way (comm/registry.c) */
+/* First bytes of names that are not for people (comm/registry.c). */
+#define WAY 1
+#define SHRUNK 2
 
 static void clean(char *text)
 {
@@ -39,6 +41,7 @@ static bool read_list(const unsigned char *list, size_t bytes, rdl_listing *out)
     memcpy(out->name, at, counts[1]);
     out->name[counts[1]] = 0;
     out->way = out->name[0] == WAY && out->size == 2;
+    out->shrunk = out->name[0] == SHRUNK;
     clean(out->name);
     return true;
 }
@@ -78,7 +81,9 @@ static void add_group(rdl_text *text, const rdl_listing *l, int size)
                      l->ranks[1]);
         return;
     }
-    if (l->name[0] != 0)
+    if (l->shrunk)
+        rdl_text_add(text, "a group shrunk to [");
+    else if (l->name[0] != 0)
         rdl_text_add(text, "group '%s' [", l->name);
     else
         rdl_text_add(text, l->size == size ? "the world [" : "group [");

@@ -17,6 +17,7 @@ typedef struct rdl_listing {
     int ranks[RDL_MAX_RANKS];
     char name[RDL_NAME_MOST + 1]; /* control characters are spaces */
     bool way;                     /* of transfers: from ranks[0] to ranks[1] */
+    bool shrunk; /* of those who were left (rdl_group_shrink) */
 } rdl_listing;
 
 /* Of the lane whose slot that is; false if it makes no sense. */

@@ -107,12 +107,27 @@ static size_t input_bytes(const rdl_shape *s)
     return in_at(s, last) + in_bytes(s, last);
 }
 
-/* Whether this rank's input is used at all, and its output. */
-static bool gives(const rdl_shape *s)
+bool rdl_plan_gives(const rdl_shape *s, int member)
 {
     return (s->operation != RDL_OP_BROADCAST &&
             s->operation != RDL_OP_SEND_RECV && s->operation != RDL_OP_SCATTER) ||
-           s->me == s->root;
+           member == s->root;
+}
+
+size_t rdl_plan_input(const rdl_shape *s)
+{
+    return input_bytes(s);
+}
+
+size_t rdl_plan_input_most(const rdl_shape *s)
+{
+    return input_most(s);
+}
+
+/* Whether this rank's input is used at all, and its output. */
+static bool gives(const rdl_shape *s)
+{
+    return rdl_plan_gives(s, s->me);
 }
 
 static bool gets(const rdl_shape *s)
@@ -143,16 +158,6 @@ static int takes(const rdl_shape *s)
     default:
         return 1;
     }
-}
-
-size_t rdl_plan_output(const rdl_shape *s)
-{
-    int last = s->size - 1;
-
-    if (!gets(s))
-        return 0;
-    return takes(s) > 1 ? out_at(s, last) + out_bytes(s, last)
-                        : out_bytes(s, s->me);
 }
 
 /* The step that consumes what comes from member `which`. */
@@ -191,6 +196,20 @@ static bool wants_two_phases(const rdl_shape *shape)
            shape->bytes > one_shot_most(shape->size);
 }
 
+/* A small all_reduce has no phase after which inputs may be written, and a reduction
+ * to a root would be the root's work alone. */
+bool rdl_plan_may_map(const rdl_shape *shape)
+{
+    if (rdl_plan_fits_line(shape) || shape->operation == RDL_OP_REDUCE)
+        return false;
+    return shape->operation != RDL_OP_ALL_REDUCE || wants_two_phases(shape);
+}
+
+bool rdl_plan_reads_outputs(const rdl_shape *shape)
+{
+    return shape->operation == RDL_OP_ALL_REDUCE;
+}
+
 /* Bytes of a slice when size ranks share a piece. */
 static size_t slice_of(size_t piece, int size)
 {
@@ -225,6 +244,20 @@ static size_t smaller(size_t a, size_t b)
 static uint64_t rounds_for(size_t bytes, size_t piece)
 {
     return bytes == 0 ? 1 : bytes / piece + (bytes % piece != 0);
+}
+
+static void choose_mapped(rdl_plan *plan)
+{
+    const rdl_shape *s = &plan->shape;
+
+    plan->mapped = true;
+    plan->piece = input_most(s);
+    if (rdl_plan_reads_outputs(s)) {
+        plan->algorithm = RDL_TWO_PHASE;
+        plan->slice = slice_of(plan->piece, s->size);
+    } else {
+        plan->algorithm = has_blocks(s) ? RDL_STREAMED : RDL_ONE_SHOT;
+    }
 }
 
 static void choose(rdl_plan *plan, size_t window)
@@ -267,7 +300,10 @@ rdl_plan rdl_plan_make(const rdl_shape *shape, size_t window)
 {
     rdl_plan plan = { .shape = *shape };
 
-    choose(&plan, window);
+    if (window == RDL_PLAN_MAPPED)
+        choose_mapped(&plan);
+    else
+        choose(&plan, window);
     switch (plan.algorithm) {
     case RDL_EMPTY:
         plan.rounds = 1;
@@ -333,6 +369,11 @@ static rdl_step publish_or_await(int which)
     return (rdl_step){ .kind = which == 0 ? RDL_STEP_PUBLISH : RDL_STEP_AWAIT };
 }
 
+static bool stages(const rdl_plan *p)
+{
+    return gives(&p->shape) && !p->mapped;
+}
+
 /* One block each: everyone stages a piece of it, and takes the same piece of the
  * others'. */
 static rdl_step one_shot(const rdl_plan *p, uint64_t round, int i)
@@ -341,7 +382,7 @@ static rdl_step one_shot(const rdl_plan *p, uint64_t round, int i)
     range r = { .at = (size_t)round * p->piece, .bytes = p->piece };
 
     if (i == 0) {
-        r.high = gives(s) ? input_bytes(s) : 0;
+        r.high = stages(p) ? input_bytes(s) : 0;
         return cut((rdl_step){ .kind = RDL_STEP_STAGE }, r);
     }
     if (i < 3)
@@ -360,7 +401,7 @@ static rdl_step streamed(const rdl_plan *p, uint64_t round, int i)
     size_t mine;
 
     if (i == 0) {
-        r.high = gives(s) ? input_bytes(s) : 0;
+        r.high = stages(p) ? input_bytes(s) : 0;
         return cut((rdl_step){ .kind = RDL_STEP_STAGE }, r);
     }
     if (i < 3)
@@ -416,7 +457,7 @@ static rdl_step two_phase(const rdl_plan *p, uint64_t round, int i)
         return one_shot(p, round, i);
     if (i == 3) {
         step.staged = smaller((size_t)s->me * p->slice, p->piece);
-        step.to_window = true;
+        step.to_window = !p->mapped;
         step.result = p->piece;
         return cut(step, slice_range(p, round, s->me));
     }
@@ -425,6 +466,10 @@ static rdl_step two_phase(const rdl_plan *p, uint64_t round, int i)
     step =
         (rdl_step){ .kind = RDL_STEP_TAKE, .peer = i - 6, .staged = p->piece };
     r = slice_range(p, round, i - 6);
+    if (p->mapped) {
+        step.staged = r.at;
+        step.of_output = true;
+    }
     if (!gets(s))
         r.high = 0;
     return cut(step, r);

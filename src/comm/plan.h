@@ -8,7 +8,8 @@
  * `staged` in this rank's window of the round; when low cuts the range's front,
  * the window is entered that much further. Windows are the line's payload
  * (inline), or one of two halves of the lease in turn: who publishes round k + 1
- * has read all of round k - 1, so its half is free. */
+ * has read all of round k - 1, so its half is free. A mapped plan is one round in
+ * which nothing is staged: a window is the member's whole input, or its output. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RDL_COMM_PLAN_H
 #define RDL_COMM_PLAN_H
@@ -72,8 +73,8 @@ typedef enum rdl_step_kind {
     RDL_STEP_STAGE,   /* input range -> window */
     RDL_STEP_PUBLISH, /* the window is written */
     RDL_STEP_AWAIT,   /* every member has published */
-    RDL_STEP_TAKE,    /* peer's window -> output range */
-    RDL_STEP_REDUCE,  /* all members' windows -> output range, or own window */
+    RDL_STEP_TAKE, /* peer's window -> output range, if they are not the same */
+    RDL_STEP_REDUCE, /* all members' windows -> output range, or own window */
 } rdl_step_kind;
 
 typedef struct rdl_step {
@@ -84,6 +85,7 @@ typedef struct rdl_step {
     size_t staged;  /* offset in the window read (STAGE: written) */
     bool to_window; /* REDUCE: into the own window at result */
     size_t result;
+    bool of_output; /* TAKE, mapped: the window is the peer's output */
 } rdl_step;
 
 typedef enum rdl_algorithm {
@@ -98,6 +100,7 @@ typedef struct rdl_plan {
     rdl_shape shape;
     rdl_algorithm algorithm;
     bool in_line;    /* windows are payloads */
+    bool mapped;     /* windows are the members' buffers */
     size_t piece;    /* bytes of user data per round (of a block if BLOCKED) */
     size_t slice;    /* TWO_PHASE: bytes a rank reduces per round */
     uint64_t rounds; /* at least 1 */
@@ -109,8 +112,23 @@ typedef struct rdl_plan {
  * bytes, which pieces never split. */
 rdl_plan rdl_plan_make(const rdl_shape *shape, size_t window);
 
-/* Bytes of this rank's output; 0 if it gets nothing. */
-size_t rdl_plan_output(const rdl_shape *shape);
+/* As a window: all members can read each other's buffers where they lie. Only for a
+ * shape that may be mapped. */
+#define RDL_PLAN_MAPPED SIZE_MAX
+
+/* Whether nobody writes what others may still read, though a member's input be its
+ * output; and whether members read outputs, too. */
+bool rdl_plan_may_map(const rdl_shape *shape);
+bool rdl_plan_reads_outputs(const rdl_shape *shape);
+
+/* Where the steps go on behind the first AWAIT of a mapped plan. */
+#define RDL_PLAN_MAPPED_ON 3
+
+/* Whether that member's input is read; what this rank hands over; and the most that
+ * any member does, in bytes. */
+bool rdl_plan_gives(const rdl_shape *shape, int member);
+size_t rdl_plan_input(const rdl_shape *shape);
+size_t rdl_plan_input_most(const rdl_shape *shape);
 
 /* Whether the call fits one line, so that no lease is wanted. */
 bool rdl_plan_fits_line(const rdl_shape *shape);

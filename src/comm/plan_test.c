@@ -37,6 +37,9 @@ static void replay(rdl_shape shape, size_t window, bool in_place, uint64_t seed)
 /* In all windows, each in one of several orders. */
 static void replay_all(rdl_shape shape)
 {
+    if (rdl_plan_may_map(&shape))
+        for (uint64_t seed = 0; seed < 5; seed++)
+            replay(shape, RDL_PLAN_MAPPED, seed % 2, seed);
     for (size_t w = 0; w < N_WINDOWS; w++) {
         uint64_t seed = (shape.bytes + (size_t)shape.size + w) % 4;
 
@@ -137,6 +140,7 @@ static void replay_uneven(rdl_operation operation)
                         : element * (rdl_test_random(&seed) % limit);
         replay_call(windows[rdl_test_random(&seed) % N_WINDOWS], round % 3 == 0,
                     (uint64_t)round % 5);
+        replay_call(RDL_PLAN_MAPPED, round % 2 == 0, (uint64_t)round % 5);
     }
 }
 
@@ -165,6 +169,9 @@ RDL_TEST(plans_of_large_calls_do_what_they_say)
                 replay(shape, windows[1 + (b + (size_t)size) % (N_WINDOWS - 1)],
                        b % 2, b + 2);
                 replay(shape, 32768, b % 2 == 0, b % 3);
+                for (uint64_t seed = 0; seed < 6 && rdl_plan_may_map(&shape);
+                     seed++)
+                    replay(shape, RDL_PLAN_MAPPED, seed % 2, seed);
             }
 }
 

@@ -11,9 +11,18 @@
 
 /* What the first line of a call says that does not fit a line. */
 typedef struct offer {
-    uint64_t offset;
+    uint64_t offset; /* of the lease, in the slice */
     uint64_t bytes;
+    uint64_t input; /* in the heap */
+    uint64_t output;
+    uint64_t kinds;
 } offer;
+
+enum {
+    CAN_READ = 1,   /* heaps are mapped here */
+    HAS_INPUT = 2,  /* the input is in this rank's heap */
+    HAS_OUTPUT = 4, /* and the output */
+};
 
 _Static_assert(sizeof(offer) <= RDL_INLINE, "an offer travels in a line");
 
@@ -33,10 +42,91 @@ static rdl_description describe(const rdl_lane *lane, const rdl_request *request
     };
 }
 
+/* --- buffers in the heap --------------------------------------------------- */
+
+static bool fits_heap(uint64_t at, size_t bytes, size_t heap_bytes)
+{
+    return bytes <= heap_bytes && at <= heap_bytes - bytes;
+}
+
+/* Whether all can read what this buffer holds; its place in the heap. It is pinned
+ * (comm/op.c), and lies in one block. */
+static bool place(rdl_heap *heap, const void *memory, size_t bytes, size_t most,
+                  uint64_t *at)
+{
+    *at = 0;
+    if (bytes == 0)
+        return true;
+    if (!rdl_heap_has(heap, memory))
+        return false;
+    *at = rdl_heap_place(heap, memory);
+    return fits_heap(*at, most, rdl_heap_shared(heap));
+}
+
+static offer make_offer(const rdl_run *run)
+{
+    const rdl_request *request = run->request;
+    const rdl_shape *shape = &request->shape;
+    rdl_heap *heap = &run->lane->world->heap;
+    size_t most = rdl_plan_input_most(shape);
+    offer o = { .offset = run->lease.offset, .bytes = run->lease.bytes };
+
+    if (rdl_heap_shared(heap) == 0 || !rdl_plan_may_map(shape))
+        return o;
+    o.kinds = CAN_READ;
+    if (place(heap, request->input, rdl_plan_input(shape), most, &o.input))
+        o.kinds |= HAS_INPUT;
+    if (place(heap, request->output, most, most, &o.output))
+        o.kinds |= HAS_OUTPUT;
+    return o;
+}
+
+#ifdef RDL_MUTANT_HOPE /* tests must catch this build */
+#define HOPES_COUNT false
+#else
+#define HOPES_COUNT true
+#endif
+
+/* Whether the offer of that member is fit for a mapped plan; a member that writes
+ * nonsense must not make us read elsewhere. All come to the same answer, also those
+ * who cannot read it. */
+static bool can_map(const rdl_run *run, const offer *o, int member)
+{
+    const rdl_shape *shape = &run->request->shape;
+    size_t most = rdl_plan_input_most(shape);
+    size_t heap = run->lane->world->mapping->arena.heap_bytes;
+
+    if ((o->kinds & CAN_READ) == 0 || !rdl_plan_may_map(shape))
+        return false;
+    if (rdl_plan_gives(shape, member) &&
+        ((o->kinds & HAS_INPUT) == 0 ||
+         (o->input != 0 && !fits_heap(o->input, most, heap))))
+        return false;
+    return !rdl_plan_reads_outputs(shape) ||
+           ((o->kinds & HAS_OUTPUT) != 0 && fits_heap(o->output, most, heap));
+}
+
+/* --- the beginning --------------------------------------------------------- */
+
+/* One who has all in the heap stages nothing, in the hope that the others have. */
+static rdl_plan first_plan(rdl_run *run)
+{
+    rdl_shape shape = run->request->shape;
+    offer mine;
+
+    if (rdl_plan_fits_line(&shape))
+        return rdl_plan_make(&shape, run->window);
+    mine = make_offer(run);
+    if (can_map(run, &mine, shape.me) && rdl_plan_gives(&shape, shape.me))
+        return rdl_plan_make(&shape, RDL_PLAN_MAPPED);
+    if (run->window == 0)
+        shape.operation = RDL_OP_BARRIER; /* it only says so */
+    return rdl_plan_make(&shape, run->window);
+}
+
 void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
 {
     const rdl_shape *shape = &request->shape;
-    rdl_shape nothing = *shape;
 
     *run = (rdl_run){ .lane = lane, .request = request };
     run->description = describe(lane, request);
@@ -45,10 +135,8 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
         run->lease =
             rdl_shelf_take_lease(&lane->world->shelf, 2 * rdl_plan_wish(shape));
     run->window = run->lease.bytes / 2;
-    if (run->window == 0 && !rdl_plan_fits_line(shape))
-        nothing.operation = RDL_OP_BARRIER; /* it only says so */
-    run->plan = rdl_plan_make(&nothing, run->window);
-    run->streaming = rdl_plan_output(shape) >= run->lane->world->streams_from;
+    run->plan = first_plan(run);
+    run->streaming = request->output_bytes >= lane->world->streams_from;
 }
 
 void rdl_run_end(rdl_run *run)
@@ -74,12 +162,17 @@ static unsigned char *own_window(rdl_run *run)
                                  run->lease.offset + half(run));
 }
 
-static const unsigned char *peer_window(rdl_run *run, int peer)
+static const unsigned char *peer_window(rdl_run *run, int peer,
+                                        const rdl_step *step)
 {
+    const rdl_peer *p = &run->lane->peers[peer];
+
+    if (run->plan.mapped)
+        return rdl_lane_peer_heap(run->lane, peer,
+                                  step->of_output ? p->output : p->input);
     if (run->plan.in_line)
         return rdl_lane_peer_payload(run->lane, peer);
-    return rdl_lane_peer_staging(run->lane, peer,
-                                 run->lane->peers[peer].offered + half(run));
+    return rdl_lane_peer_staging(run->lane, peer, p->offered + half(run));
 }
 
 /* --- the steps ------------------------------------------------------------- */
@@ -95,7 +188,7 @@ static void stage(rdl_run *run, const rdl_step *step)
 static void publish(rdl_run *run)
 {
     if (!run->agreed && !rdl_plan_fits_line(&run->request->shape)) {
-        offer mine = { run->lease.offset, run->lease.bytes };
+        offer mine = make_offer(run);
 
         memcpy(rdl_lane_payload(run->lane), &mine, sizeof mine);
     }
@@ -169,25 +262,59 @@ static bool makes_sense(const offer *o)
 #define OWN_WINDOW_WILL_DO false
 #endif
 
-/* Reads the members' offers; the smallest counts. What was staged with another
- * window in mind is staged again: nobody reads it, as all see the same offers. */
-static void agree_on_window(rdl_run *run)
+/* What the members' offers come to; the same on all of them. */
+typedef struct agreement {
+    uint64_t least; /* of the leases */
+    uint64_t most;
+    bool mapped;    /* all can */
+    bool some_hope; /* and have staged nothing */
+} agreement;
+
+static void read_offer(rdl_run *run, int member, agreement *a)
 {
-    uint64_t least = run->lease.bytes, most = least;
+    rdl_peer *peer = &run->lane->peers[member];
+    offer o;
+    bool maps;
 
-    for (int i = 0; i < run->lane->comm->size; i++) {
-        offer theirs;
+    memcpy(&o, rdl_lane_peer_payload(run->lane, member), sizeof o);
+    maps = can_map(run, &o, member);
+    a->mapped = a->mapped && maps;
+    a->some_hope |= maps && rdl_plan_gives(&run->request->shape, member);
+    if (!makes_sense(&o))
+        o.bytes = 0;
+    a->least = o.bytes < a->least ? o.bytes : a->least;
+    a->most = o.bytes > a->most ? o.bytes : a->most;
+    peer->offered = o.offset;
+    peer->input = o.input;
+    peer->output = o.output;
+}
 
-        memcpy(&theirs, rdl_lane_peer_payload(run->lane, i), sizeof theirs);
-        if (!makes_sense(&theirs))
-            theirs.bytes = 0;
-        run->lane->peers[i].offered = theirs.offset;
-        least = theirs.bytes < least ? theirs.bytes : least;
-        most = theirs.bytes > most ? theirs.bytes : most;
-    }
-    if (OWN_WINDOW_WILL_DO || (least == most && least > 0))
+/* All read each other's buffers where they lie. */
+static void go_on_mapped(rdl_run *run)
+{
+    atomic_fetch_add_explicit(&run->lane->world->n_mapped, 1,
+                              memory_order_relaxed);
+    run->plan = rdl_plan_make(&run->request->shape, RDL_PLAN_MAPPED);
+    run->step = RDL_PLAN_MAPPED_ON;
+}
+
+/* Of the windows the smallest counts. What was staged with another in mind, or not
+ * at all in the hope for others, is staged again: nobody reads it, as all see the
+ * same offers. */
+static void agree(rdl_run *run)
+{
+    agreement a = { run->lease.bytes, run->lease.bytes, true, false };
+
+    for (int i = 0; i < run->lane->comm->size; i++)
+        read_offer(run, i, &a);
+    if (a.mapped) {
+        go_on_mapped(run);
         return;
-    run->window = least / 2;
+    }
+    if (!(a.some_hope && HOPES_COUNT) &&
+        (OWN_WINDOW_WILL_DO || (a.least == a.most && a.least > 0)))
+        return;
+    run->window = a.least / 2;
     run->plan = rdl_plan_make(&run->request->shape, run->window);
     run->step = 0;
 }
@@ -210,17 +337,20 @@ static rdl_status await(rdl_run *run)
     RDL_TRY(rdl_lane_check_members(run->lane));
     run->agreed = true;
     if (!rdl_plan_fits_line(&run->request->shape))
-        agree_on_window(run);
+        agree(run);
     return RDL_OK;
 }
 
 static rdl_status take(rdl_run *run, const rdl_step *step)
 {
+    unsigned char *to = (unsigned char *)run->request->output + step->user;
+    const unsigned char *from;
+
     if (step->bytes == 0)
         return RDL_OK;
-    rdl_copy((unsigned char *)run->request->output + step->user,
-             peer_window(run, step->peer) + step->staged, step->bytes,
-             run->streaming);
+    from = peer_window(run, step->peer, step) + step->staged;
+    if (from != to) /* mapped, from itself, in place */
+        rdl_copy(to, from, step->bytes, run->streaming);
     if (run->streaming)
         rdl_copy_settle(); /* before whatever says that the call is done */
     return run->plan.in_line ? RDL_OK
@@ -237,7 +367,7 @@ static rdl_status reduce(rdl_run *run, const rdl_step *step)
     if (step->bytes == 0)
         return RDL_OK;
     for (int i = 0; i < size; i++)
-        inputs[i] = peer_window(run, i) + step->staged;
+        inputs[i] = peer_window(run, i, step) + step->staged;
     output = step->to_window ? own_window(run) + step->result
                              : (unsigned char *)request->output + step->user;
     rdl_combine(

@@ -21,6 +21,7 @@ typedef struct rdl_request {
     double factor; /* as it is kept; 0 but for PREMUL_SUM */
     const void *input;
     void *output;
+    size_t output_bytes;
 } rdl_request;
 
 typedef struct rdl_run {

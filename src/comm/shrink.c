@@ -11,6 +11,7 @@
 #include "base/bell.h"
 #include "base/ranks.h"
 #include "comm/call.h"
+#include "comm/chain.h"
 #include "comm/world.h"
 
 #include <raddle/work.h>
@@ -196,6 +197,8 @@ static rdl_status time_out(shrinking *s)
     rdl_text_add(&text, "timed out after %.3g s, waiting for ",
                  (double)s->timeout_ms / 1000);
     rdl_text_add_these_ranks(&text, missing, n);
+    for (int i = 0; i < n; i++)
+        rdl_chain_add_condition(&text, s->lane->world, missing[i]);
     return fail_shrink(s, RDL_TIMEOUT, what);
 }
 

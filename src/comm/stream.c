@@ -129,6 +129,7 @@ typedef struct errand {
     void *target;
     const void *source;
     size_t bytes;
+    rdl_pins pins; /* of source and target, where they are the heap's */
 } errand;
 
 static rdl_status run_errand(void *arg, rdl_status failed)
@@ -145,8 +146,17 @@ static rdl_status run_errand(void *arg, rdl_status failed)
     if (st != RDL_OK)
         rdl_say("a function on stream '%s' answered %s", e->stream->name,
                 rdl_status_name(st));
+    rdl_heap_unpin(&e->stream->world->heap, &e->pins);
     rdl_free(e);
     return st;
+}
+
+static rdl_status pin(rdl_heap *heap, errand *e)
+{
+    RDL_TRY(rdl_heap_pin(heap, &e->pins, 0, e->source, e->bytes,
+                         "rdl_stream_copy"));
+    return rdl_heap_pin(heap, &e->pins, 1, e->target, e->bytes,
+                        "rdl_stream_copy");
 }
 
 static rdl_status add_errand(rdl_stream *stream, errand like)
@@ -158,9 +168,13 @@ static rdl_status add_errand(rdl_stream *stream, errand like)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a stream's work");
     *e = like;
     e->stream = stream;
-    st = rdl_queue_add(stream->queue, run_errand, e, true);
-    if (st != RDL_OK)
+    st = pin(&stream->world->heap, e);
+    if (st == RDL_OK)
+        st = rdl_queue_add(stream->queue, run_errand, e, true);
+    if (st != RDL_OK) {
+        rdl_heap_unpin(&stream->world->heap, &e->pins);
         rdl_free(e);
+    }
     return st;
 }
 

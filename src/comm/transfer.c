@@ -48,8 +48,8 @@ static rdl_status check(const rdl_transfer *t, const rdl_call *call)
 
 /* One operation on the way to or from peer. */
 static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
-                         const rdl_arguments *a, size_t bytes,
-                         const rdl_call *call, int64_t timeout_ms)
+                         const rdl_arguments *a, const rdl_call *call,
+                         int64_t timeout_ms)
 {
     uint64_t ticket = 0;
     rdl_lane *lane = NULL;
@@ -58,7 +58,7 @@ static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
     RDL_TRY(rdl_batch_reserve(b));
     RDL_TRY(
         rdl_registry_pair(b->world, group, t->peer, sends(t), &lane, &ticket));
-    st = rdl_op_init(rdl_batch_next(b), lane, ticket, a, bytes, timeout_ms,
+    st = rdl_op_init(rdl_batch_next(b), lane, ticket, a, timeout_ms,
                      call ? call->caller : NULL);
     if (st == RDL_OK)
         rdl_batch_add(b);
@@ -89,7 +89,10 @@ static rdl_status add_own(rdl_batch *b, rdl_group group,
 
     while (s < count && r < count) {
         const rdl_transfer *from = &transfers[s], *to = &transfers[r];
+        size_t bytes = from->count * rdl_dtype_bytes(from->dtype);
         rdl_arguments a = { .operation = RDL_OP_SEND_RECV,
+                            .input_bytes = bytes,
+                            .output_bytes = bytes,
                             .input = from->send,
                             .output = to->receive,
                             .count = from->count,
@@ -100,9 +103,7 @@ static rdl_status add_own(rdl_batch *b, rdl_group group,
                             "exchange: a rank sends itself %zu elements and "
                             "expects %zu, or of another dtype",
                             from->count, to->count);
-        RDL_TRY(add_op(b, group, from, &a,
-                       from->count * rdl_dtype_bytes(from->dtype), call,
-                       timeout_ms));
+        RDL_TRY(add_op(b, group, from, &a, call, timeout_ms));
         s = next_own(transfers, count, me, true, s + 1);
         r = next_own(transfers, count, me, false, r + 1);
     }
@@ -122,14 +123,17 @@ static rdl_status add_others(rdl_batch *b, rdl_group group,
 {
     for (int i = 0; i < count; i++) {
         const rdl_transfer *t = &transfers[i];
+        size_t bytes = t->count * rdl_dtype_bytes(t->dtype);
         rdl_arguments a = { .operation = RDL_OP_SEND_RECV,
+                            .input_bytes = t->send ? bytes : 0,
+                            .output_bytes = t->receive ? bytes : 0,
                             .input = t->send,
                             .output = t->receive,
                             .count = t->count,
                             .dtype = t->dtype };
 
         if (t->peer != me)
-            RDL_TRY(add_op(b, group, t, &a, 0, call, timeout_ms));
+            RDL_TRY(add_op(b, group, t, &a, call, timeout_ms));
     }
     return RDL_OK;
 }

@@ -90,6 +90,14 @@ static bool is_dead(const rdl_world *world, uint32_t pid, uint64_t started,
     return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
 }
 
+static rdl_status repeat_failure(const rdl_slice *slice)
+{
+    char reason[RDL_REASON];
+    rdl_status failure = rdl_slice_read_failure(slice, reason);
+
+    return rdl_fail(failure, "%s", reason);
+}
+
 /* One rank that has come: is it still there? */
 static rdl_status check_member(const rdl_world *world, int rank, bool slow)
 {
@@ -99,7 +107,7 @@ static rdl_status check_member(const rdl_world *world, int rank, bool slow)
     uint32_t state = atomic_load_explicit(&slice->state, memory_order_acquire);
 
     if (state == RDL_SLICE_FAILED)
-        return rdl_fail((rdl_status)slice->failure, "%s", slice->reason);
+        return repeat_failure(slice);
     /* Who has left had seen everybody join. */
     if (state == RDL_SLICE_LEFT)
         return RDL_OK;
@@ -333,13 +341,16 @@ static uint32_t make_id(const rdl_world *world)
 
 static void leave(rdl_world *world)
 {
-    if (world->mapping == NULL)
+    if (world->mapping == NULL) {
+        rdl_heap_fini(&world->heap);
         return;
+    }
     /* Who gave up leaves its reason to those who wait for it later. */
     if (!has_given_up(world))
         set_state(world, RDL_SLICE_LEFT);
     rdl_texts_fini(&world->texts);
     rdl_shelf_fini(&world->shelf);
+    rdl_heap_fini(&world->heap);
     rdl_host_unmap(world->host, world->mapping);
 }
 
@@ -369,6 +380,10 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
         st = world->size > 1 ? join(world, place) : be_alone(world);
     if (st != RDL_OK)
         rdl_registry_fini(world);
+    else
+        rdl_heap_init(&world->heap,
+                      world->mapping ? &world->mapping->arena : NULL,
+                      world->rank);
     return st;
 }
 
@@ -426,6 +441,7 @@ static rdl_status close_in_child(rdl_world *world)
         rdl_shelf_fini(&world->shelf);
         rdl_host_forget(world->host, world->mapping);
     }
+    rdl_heap_forget(&world->heap);
     rdl_registry_fini(world);
     rdl_tasks_fini(&world->tasks);
     if (--world->host->users == 0)

@@ -3,6 +3,7 @@
 #ifndef RDL_COMM_WORLD_H
 #define RDL_COMM_WORLD_H
 
+#include "base/heap.h"
 #include "base/isa.h"
 #include "base/map.h"
 #include "base/recorder.h"
@@ -33,6 +34,7 @@ struct rdl_world {
     rdl_shelf shelf;      /* only with a mapping */
     rdl_slice *slice;     /* the shelf's; in a world of one `alone` */
     rdl_slice *alone;     /* private: for the bell */
+    rdl_heap heap;        /* what rdl_mem_alloc gives */
     int rank;
     int size;
     uint32_t id; /* never 0; tells worlds and their lives apart */
@@ -68,6 +70,7 @@ struct rdl_world {
 
     _Atomic uint32_t n_streams; /* each with a thread */
     _Atomic uint64_t n_collectives;
+    _Atomic uint64_t n_mapped;
     _Atomic(rdl_lane *) chunks[RDL_LANE_CHUNKS];
 };
 

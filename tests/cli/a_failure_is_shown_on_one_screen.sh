@@ -30,7 +30,7 @@ until_true 10 grep -q "to try" err
 within_now=$(((${EPOCHREALTIME/[^0-9]/} - began) / 1000))
 [ $within_now -lt 4000 ] || fail "the screen took $within_now ms"
 shown " +3 +[0-9]+ +exit status 7"
-shown " +1 +[0-9]+ +stopped \(a signal, or a debugger\)"
+shown " +1 +[0-9]+ +stopped"
 shown " +0 +[0-9]+ +running, has not joined"
 is "who comes first" "$(sed -nE 's/^ +([0-9]+) +[0-9]+ .*/\1/p' err | paste -sd ,)" 3,1,0,2
 kill -INT $launcher
@@ -50,13 +50,16 @@ shown "  to try: somebody, or the kernel for want of memory.*"
 # The library's sentence, where it has one.
 run -n 4 "$roles" rank_0_sums_two_numbers_more
 is status $status 1
+shown " +0 +[0-9]+ +exit status 1 +all_reduce\(409600 float32\) #1 .*\(RDL_MISMATCH\).*"
 shown "  verdict: .*409600.*409598.*"
 shown "  to try: compare what the ranks that differ call.*"
 nothing_is_left
 
 RADDLE_TIMEOUT=0.5 run -n 4 --grace 0.1 "$roles" rank_2_stops_before_the_sum
 is status $status 1
-shown " +2 +[0-9]+ +stopped \(a signal, or a debugger\).*"
+shown " +2 +[0-9]+ +stopped +barrier #1 on the world \[0,1,2,3\], done [0-9.]+ s ago.*"
+shown " +3 +[0-9]+ +exit status 1 +all_reduce\(8 float32\) #2 on the world .*\(RDL_TIMEOUT\).*"
+shown "  to try: rank 2 was stopped, by a signal or a debugger.*"
 shown "  verdict: all_reduce #2 on the world .* waiting for rank 2; rank 2 is stopped \(SIGSTOP or a debugger\)"
 nothing_is_left
 

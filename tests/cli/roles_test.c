@@ -4,12 +4,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/test.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <raddle/collective.h>
 #include <raddle/group.h>
 #include <raddle/world.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define COUNT 409600
@@ -58,6 +63,56 @@ RDL_TEST(rank_2_stops_before_the_sum)
     if (rdl_world_rank(world) == 2)
         kill(getpid(), SIGSTOP);
     leave(world, sum(world, RDL_WORLD, 8));
+}
+
+RDL_TEST(rank_1_idles_instead_of_the_sum)
+{
+    rdl_world *world = join();
+
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rdl_world_rank(world) == 1)
+        pause();
+    leave(world, sum(world, RDL_WORLD, 8));
+}
+
+/* The command in START, and all that it starts, may not trace. */
+RDL_TEST(what_is_started_may_not_trace)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+    const char *start = getenv("START");
+
+    if (start == NULL)
+        return;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        SKIP("no filter of system calls");
+    execl("/bin/sh", "sh", "-c", start, (char *)NULL);
+}
+
+/* Sums a mebibyte, for ever if FOREVER is set; then the digits of who takes part. */
+RDL_TEST(all_sum_a_mebibyte)
+{
+    static float mebibyte[1 << 18];
+    rdl_world *world = join();
+    int64_t digit = 1, digits = 0;
+    rdl_status st = RDL_OK;
+
+    for (int i = 0; st == RDL_OK && (i < 3 || getenv("FOREVER") != NULL); i++)
+        st = rdl_all_reduce(world, RDL_WORLD, mebibyte, mebibyte, 1 << 18,
+                            RDL_FLOAT32, RDL_SUM, NULL);
+    for (int r = 0; r < rdl_world_rank(world); r++)
+        digit *= 10;
+    if (st == RDL_OK)
+        st = rdl_all_reduce(world, RDL_WORLD, &digit, &digits, 1, RDL_INT64,
+                            RDL_SUM, NULL);
+    printf("%lld\n", (long long)digits);
+    leave(world, st);
 }
 
 /* As HOW says: a status, or the name of a signal. */

@@ -31,7 +31,8 @@ for n in "${!number[@]}"; do
     within 0 2000
     is "what ranks got" "$(grep got out | sort)" \
         "[0] got ${number[n]}"$'\n'"[1] got ${number[n]}"
-    is "lines of ours" "$(grep -c raddle err)" 1
+    is "lines of ours" "$(grep -c "raddle run: ended" err)" 1
+    [ ${number[n]} = QUIT ] || is "lines of ours" "$(grep -c raddle err)" 1
     has err "raddle run: ended by signal $n ("
     has err "2 of 2 ranks were still running"
     nothing_is_left

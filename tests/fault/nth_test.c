@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <raddle/account.h>
 #include <raddle/launch.h>
+#include <raddle/memory.h>
+#include <raddle/work.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +105,20 @@ static rdl_status call_all(rdl_world *w, rdl_group g, buffers *b, size_t n)
     return rdl_all_to_all(w, g, in, out, n, RDL_INT64, NULL);
 }
 
+/* An operation under way with memory that is given back meanwhile. */
+static rdl_status use_memory(rdl_world *world, rdl_group g, buffers *b)
+{
+    void *memory = NULL;
+    rdl_work work;
+    rdl_call call = { .work = &work };
+
+    GO(rdl_mem_alloc(world, BIG * sizeof(int64_t), &memory));
+    GO(rdl_all_gather(world, g, memory, b->output, BIG, RDL_INT64, &call));
+    GO(rdl_mem_free(world, memory));
+    GO(rdl_work_wait(world, work, 0));
+    return b->output[0] == 0 && b->output[BIG - 1] == 0 ? RDL_OK : RDL_BUG;
+}
+
 static rdl_status use_groups(rdl_world *world, buffers *b)
 {
     static const int all[] = { 0, 1, 2 };
@@ -114,6 +130,7 @@ static rdl_status use_groups(rdl_world *world, buffers *b)
     GO(call_all(world, first, b, 1));
     GO(rdl_group_open(world, all, size, "second", &second));
     GO(call_all(world, second, b, BIG));
+    GO(use_memory(world, second, b));
     GO(rdl_account_read(world, &account));
     GO(rdl_group_close(world, second));
     return rdl_group_close(world, first);

@@ -386,6 +386,7 @@ RDL_TEST(wrong_arguments_of_a_launcher_are_refused)
 {
     rdl_test_left before = rdl_test_left_now();
     rdl_job *job = NULL;
+    rdl_last last;
     rdl_failure failure;
     rdl_member member;
 
@@ -409,6 +410,14 @@ RDL_TEST(wrong_arguments_of_a_launcher_are_refused)
     rdl_job_rank_ended(job, 0, NULL);
     CHECK_OK(rdl_job_member(job, 0, &member));
     CHECK_INT(member.state, RDL_MEMBER_ABSENT);
+    CHECK_STATUS(rdl_job_last(NULL, 0, &last), RDL_INVALID);
+    CHECK_STATUS(rdl_job_last(job, 2, &last), RDL_INVALID);
+    CHECK_HAS(rdl_error_detail(), "rank 2 outside 0..1");
+    CHECK_STATUS(rdl_job_last(job, -1, &last), RDL_INVALID);
+    CHECK_STATUS(rdl_job_last(job, 0, NULL), RDL_INVALID);
+    CHECK_OK(rdl_job_last(job, 1, &last));
+    CHECK_INT(last.state, RDL_LAST_NONE);
+    CHECK_TEXT(last.call, "");
     CHECK_STATUS(rdl_job_failure(NULL, 0, &failure), RDL_INVALID);
     CHECK_STATUS(rdl_job_failure(job, 2, &failure), RDL_INVALID);
     CHECK_HAS(rdl_error_detail(), "rank 2 outside 0..1");
@@ -455,12 +464,82 @@ RDL_TEST(a_launcher_reads_why_ranks_failed_after_their_end)
     rdl_job_destroy(s.job);
 }
 
+/* Ranks 0 and 1 idle behind a broadcast, and are killed; rank 2 waits for rank 1. */
+static void do_something_last(int rank, int size, void *arg)
+{
+    stage *s = arg;
+    int ranks[] = { 2, 1 };
+    rdl_world *world;
+    rdl_group group;
+    int64_t x = 0;
+
+    be_rank(s, rank, size);
+    CHECK_OK(rdl_world_open(NULL, &world));
+    if (rank != 0)
+        CHECK_OK(rdl_group_open(world, ranks, 2, "pair\n", &group));
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    CHECK_OK(rdl_broadcast(world, RDL_WORLD, &x, 1, RDL_INT64, 0, NULL));
+    atomic_fetch_add(&s->counts->done, 1);
+    if (rank == 2)
+        CHECK_STATUS(
+            rdl_all_reduce(world, group, &x, &x, 1, RDL_INT64, RDL_SUM, NULL),
+            RDL_PEER);
+    else
+        pause();
+    _exit(9);
+}
+
+/* Serves until all are about to do it and rank 2 sleeps in it. */
+static void serve_until_rank_2_waits(const stage *s, rdl_last *out)
+{
+    do {
+        usleep(1000);
+        CHECK_OK(rdl_job_serve(s->job));
+        CHECK_OK(rdl_job_last(s->job, 2, out));
+    } while (atomic_load(&s->counts->done) < 3 ||
+             out->state != RDL_LAST_WAITING);
+}
+
+RDL_TEST(a_launcher_reads_what_ranks_do_and_did_last)
+{
+    stage s = make_stage();
+    pid_t pid[RANKS_MOST];
+    int statuses[RANKS_MOST];
+    rdl_last last;
+
+    CHECK_OK(rdl_job_create(3, &s.job));
+    for (int rank = 0; rank < 3; rank++)
+        pid[rank] = start_rank(&s, rank, 3, do_something_last);
+    serve_until_rank_2_waits(&s, &last);
+    CHECK_INT(last.peer, 1);
+    CHECK_INT(last.number, 1);
+    CHECK_TEXT(last.call, "all_reduce(1 int64)");
+    CHECK_TEXT(last.group, "group 'pair ' [2,1]");
+    CHECK(last.seconds >= 0 && last.seconds < 60);
+    kill(pid[0], SIGKILL);
+    kill(pid[1], SIGKILL);
+    serve(&s, pid, 3, statuses);
+    CHECK_OK(rdl_job_last(s.job, 0, &last));
+    CHECK_INT(last.state, RDL_LAST_ENDED);
+    CHECK_INT(last.status, RDL_OK);
+    CHECK_INT(last.number, 2);
+    CHECK_TEXT(last.call, "broadcast(1 int64, root 0)");
+    CHECK_TEXT(last.group, "the world [0,1,2]");
+    CHECK_OK(rdl_job_last(s.job, 1, &last));
+    CHECK_INT(last.number, 2);
+    CHECK_OK(rdl_job_last(s.job, 2, &last));
+    CHECK_INT(last.state, RDL_LAST_ENDED);
+    CHECK_INT(last.status, RDL_PEER);
+    rdl_job_destroy(s.job);
+}
+
 static void give_up_or_notice(int rank, int size, void *arg)
 {
     rdl_world *world;
 
     be_rank(arg, rank, size);
     CHECK_OK(rdl_world_open(NULL, &world));
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
     if (rank == 1)
         rdl_world_abort(world, "no data left");
     else

@@ -62,12 +62,14 @@ typedef enum manner { BY_ABORT, BY_CLOSE, BY_EXIT, BY_KILL } manner;
 
 typedef struct mortal {
     manner end;
+    rdl_check check;
     char job[64];
 } mortal;
 
 static void name_job(mortal *m, manner end)
 {
     m->end = end;
+    m->check = RDL_CHECK_ON;
     snprintf(m->job, sizeof m->job, "shrink-%d-%d", (int)getpid(), (int)end);
 }
 
@@ -87,11 +89,13 @@ static void die(rdl_world *world, manner end)
     }
 }
 
-static rdl_world *join(int rank, int size, const char *job)
+static rdl_world *join(int rank, int size, const char *job, rdl_check check)
 {
-    rdl_world_options options = {
-        .rank = rank, .size = size, .job = job, .timeout_ms = LONG_MS
-    };
+    rdl_world_options options = { .rank = rank,
+                                  .size = size,
+                                  .job = job,
+                                  .timeout_ms = LONG_MS,
+                                  .check = check };
     rdl_world *world;
 
     CHECK_OK(rdl_world_open(&options, &world));
@@ -114,7 +118,7 @@ static void average_what_is_left(rdl_world *world, rdl_group group)
 static void lose_the_first(int rank, int size, void *arg)
 {
     mortal *m = arg;
-    rdl_world *world = join(rank, size, m->job);
+    rdl_world *world = join(rank, size, m->job, m->check);
     rdl_group group = open_all(world, "dp"), rest, again;
 
     CHECK_OK(rdl_barrier(world, group, NULL));
@@ -147,6 +151,8 @@ RDL_TEST(the_rest_of_a_group_goes_on_after_an_abort_or_a_close)
         name_job(&m, (manner)end);
         rdl_test_threads(3, lose_the_first, &m);
         rdl_test_processes(3, lose_the_first, &m);
+        m.check = RDL_CHECK_STRICT;
+        rdl_test_threads(3, lose_the_first, &m);
     }
 }
 
@@ -176,7 +182,7 @@ RDL_TEST(the_rest_of_a_group_goes_on_after_a_kill_or_an_exit)
 static void lose_two(int rank, int size, void *arg)
 {
     mortal *m = arg;
-    rdl_world *world = join(rank, size, m->job);
+    rdl_world *world = join(rank, size, m->job, m->check);
     rdl_group rest;
 
     CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
@@ -274,7 +280,7 @@ static void stand_in_a_storm(int rank, int size, void *arg)
 {
     storm *s = arg;
     bool lives = s->delay_us[rank] == 0;
-    rdl_world *world = join(rank, size, s->job);
+    rdl_world *world = join(rank, size, s->job, RDL_CHECK_ON);
     pthread_t thread;
 
     CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
@@ -314,7 +320,7 @@ RDL_TEST(ranks_that_give_up_while_others_shrink_are_out_for_all_or_for_nobody)
 static void be_killed_in_a_storm(int rank, int size, void *arg)
 {
     storm *s = arg;
-    rdl_world *world = join(rank, size, s->job);
+    rdl_world *world = join(rank, size, s->job, RDL_CHECK_ON);
 
     CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
     atomic_fetch_add(&s->in_use, 1);
@@ -518,7 +524,7 @@ RDL_TEST(a_member_that_does_not_shrink_is_named_and_may_come_later)
 static void shrink_around_a_stop(int rank, int size, void *arg)
 {
     storm *s = arg;
-    rdl_world *world = join(rank, size, s->job);
+    rdl_world *world = join(rank, size, s->job, RDL_CHECK_ON);
     rdl_group rest;
 
     CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));

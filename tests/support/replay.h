@@ -266,7 +266,8 @@ static inline bool rdl_replay_begin(rdl_replay_call *c)
         shape.uneven = rdl_replay_is_uneven(c) ? &m->uneven : NULL;
         rdl_replay_tabulate(c, me);
         rdl_replay_measure(c, me);
-        room = m->input_bytes + m->output_bytes + 2 * c->window +
+        room = m->input_bytes + m->output_bytes +
+               (c->window == RDL_PLAN_MAPPED ? 0 : 2 * c->window) +
                4 * RDL_REPLAY_MARGIN;
         m->room = (unsigned char *)malloc(room);
         if (m->room == NULL)
@@ -299,13 +300,15 @@ static inline unsigned char *rdl_replay_own_window(rdl_replay_call *c, int me)
     return m->halves + (round & 1) * c->window;
 }
 
-/* What me reads of `of`: a half, or the line of the phase that me is in. */
+/* What me reads of `of`: a half, the line of the phase that me is in, or a buffer. */
 static inline const unsigned char *rdl_replay_window(rdl_replay_call *c, int me,
-                                                     int of)
+                                                     int of, bool of_output)
 {
     rdl_replay_member *m = &c->members[me];
     uint64_t round = rdl_plan_round(&m->plan, m->step);
 
+    if (m->plan.mapped)
+        return of_output ? c->members[of].output : c->members[of].input;
     if (m->plan.in_line)
         return c->members[of].lines[m->published % RDL_LINES];
     return c->members[of].halves + (round & 1) * c->window;
@@ -321,15 +324,34 @@ static inline size_t rdl_replay_element(const rdl_replay_call *c)
     return 8;
 }
 
+/* Bytes of the window that a step reads or writes. */
+static inline size_t rdl_replay_window_bytes(const rdl_replay_call *c, int me,
+                                             const rdl_step *s)
+{
+    const rdl_replay_member *m = &c->members[me];
+
+    if (m->plan.mapped && s->kind == RDL_STEP_REDUCE)
+        return m->input_bytes; /* all have the same */
+    if (m->plan.mapped)
+        return s->of_output ? c->members[s->peer].output_bytes
+                            : c->members[s->peer].input_bytes;
+    return m->plan.in_line ? RDL_INLINE : c->window;
+}
+
 /* What is wrong with where a step reads and writes. */
 static inline const char *rdl_replay_check(const rdl_replay_call *c, int me,
                                            const rdl_step *s)
 {
     const rdl_replay_member *m = &c->members[me];
-    size_t window = m->plan.in_line ? RDL_INLINE : c->window;
+    size_t window;
     size_t user = s->kind == RDL_STEP_STAGE ? m->input_bytes : m->output_bytes;
     size_t element = rdl_replay_element(c);
 
+    if (s->kind == RDL_STEP_TAKE && (s->peer < 0 || s->peer >= c->shape.size))
+        return "a step takes from nobody";
+    if (m->plan.mapped && s->kind == RDL_STEP_STAGE)
+        return "a mapped plan stages";
+    window = rdl_replay_window_bytes(c, me, s);
     if (s->staged > window || s->bytes > window - s->staged)
         return "a step leaves its window";
     if (s->to_window && (s->result > window || s->bytes > window - s->result))
@@ -339,8 +361,6 @@ static inline const char *rdl_replay_check(const rdl_replay_call *c, int me,
     if (s->bytes % element != 0 || s->staged % element != 0 ||
         s->user % element != 0)
         return "a step splits an element";
-    if (s->kind == RDL_STEP_TAKE && (s->peer < 0 || s->peer >= c->shape.size))
-        return "a step takes from nobody";
     return NULL;
 }
 
@@ -351,10 +371,10 @@ static inline void rdl_replay_reduce(rdl_replay_call *c, int me,
                                       : c->members[me].output + s->user;
 
     for (size_t at = s->staged; at < s->staged + s->bytes; at++) {
-        unsigned char x = rdl_replay_window(c, me, 0)[at];
+        unsigned char x = rdl_replay_window(c, me, 0, false)[at];
 
         for (int i = 1; i < c->shape.size; i++)
-            x = (unsigned char)(x * 31 + rdl_replay_window(c, me, i)[at]);
+            x = (unsigned char)(x * 31 + rdl_replay_window(c, me, i, false)[at]);
         out[at - s->staged] = x;
     }
 }
@@ -376,8 +396,9 @@ static inline void rdl_replay_move(rdl_replay_call *c, int me, const rdl_step *s
         memcpy(rdl_replay_own_window(c, me) + s->staged, m->input + s->user,
                s->bytes);
     else if (s->kind == RDL_STEP_TAKE)
-        memcpy(m->output + s->user,
-               rdl_replay_window(c, me, s->peer) + s->staged, s->bytes);
+        memmove(m->output + s->user,
+                rdl_replay_window(c, me, s->peer, s->of_output) + s->staged,
+                s->bytes);
     else
         rdl_replay_reduce(c, me, s);
 }
