@@ -21,7 +21,7 @@
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-/* What comes next is a loop whose rounds are independent (see combine): without
+/* What comes next is a loop whose rounds are independent (see rdl_loop): without
  * this the compiler tests for overlap, and takes in place for one. Unrolled, it
  * hides what it does besides loading and storing. */
 #if defined(__clang__)
@@ -30,8 +30,12 @@ __extension__ typedef unsigned __int128 uint128;
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
 #define INDEPENDENT _Pragma("GCC ivdep") _Pragma("GCC unroll 4")
+#define WIDE_INDEPENDENT _Pragma("GCC ivdep")
 #else
 #define INDEPENDENT
+#endif
+#ifndef WIDE_INDEPENDENT /* for long rounds, which hide loads by themselves */
+#define WIDE_INDEPENDENT INDEPENDENT
 #endif
 
 /* An element where it lies: of any alignment, in memory of any type. */
@@ -179,8 +183,6 @@ static inline int16_t order_half(uint16_t x)
 }
 
 #define IS_NAN(x, infinity) (((x)&0x7fff) > (infinity))
-
-#define WIDE_INDEPENDENT _Pragma("GCC ivdep")
 
 /* Defines a loop over 16-bit floats and what becomes of them (half_lanes.h); in
  * expression, a is of x's kind and b of y's, both of them wide. */

@@ -357,6 +357,13 @@ static rdl_status take(rdl_run *run, const rdl_step *step)
                              : rdl_lane_check_peer(run->lane, step->peer);
 }
 
+/* Whether members read soon what this step writes. */
+static bool is_read_on(const rdl_run *run, const rdl_step *step)
+{
+    return step->to_window ||
+           (run->plan.mapped && rdl_plan_reads_outputs(&run->plan.shape));
+}
+
 static rdl_status reduce(rdl_run *run, const rdl_step *step)
 {
     const rdl_request *request = run->request;
@@ -375,7 +382,7 @@ static rdl_status reduce(rdl_run *run, const rdl_step *step)
                         .reduction = request->reduction,
                         .factor = request->factor,
                         .isa = run->lane->world->isa,
-                        .streaming = run->streaming && !step->to_window },
+                        .streaming = run->streaming && !is_read_on(run, step) },
         output, inputs, size, step->bytes / rdl_dtype_bytes(request->dtype));
     for (int i = 0; i < size && !run->plan.in_line; i++)
         RDL_TRY(rdl_lane_check_peer(run->lane, i));
