@@ -136,6 +136,7 @@ int main(int argc, char **argv)
     if (b == NULL || !set_up(b)) {
         fprintf(stderr, WHO ": no memory for %d buffers of %zu bytes\n",
                 INPUTS + 1, MOST);
+        free(b);
         return 1;
     }
     for (size_t s = 0; s < LENGTH(sums); s++)
