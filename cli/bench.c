@@ -32,6 +32,8 @@ static const benchmark benchmarks[] = {
               "without" },
     { "deaths",
       "how soon all ranks hear of a death, or of a call that differs" },
+    { "faults", "random programs with a fault each, and what ranks are told of "
+                "it" },
     { "fence", "what the fence and the streams cost, and what they hide" },
 };
 

@@ -43,16 +43,18 @@ static void reap(keeper *k)
     k->childless = pid < 0 && errno == ECHILD;
 }
 
-/* How likely an end is the cause and not the consequence. A signal is told first:
- * what goes with a killed process is seen by others before it can be reaped. The
- * kernel keeps the first SIGCHLD of several, which tells who was first to end. */
+/* How likely an end is the cause and not the consequence. Who has heard of another
+ * rank's failure may have ended for that. A signal is told first: what goes with a killed process is
+ * seen by others before it can be reaped. The kernel keeps the first SIGCHLD of
+ * several, which tells who was first to end. */
 static int weight(const keeper *k, int rank)
 {
     const rank_state *r = &k->ranks[rank];
 
     if (code_of_ending(r->wait_status) == 0)
         return 0;
-    return 1 + 2 * (WIFSIGNALED(r->wait_status) ? 1 : 0) +
+    return 1 + 4 * (keeper_is_echo(k, rank) ? 0 : 1) +
+           2 * (WIFSIGNALED(r->wait_status) ? 1 : 0) +
            (r->pid == k->first_dead ? 1 : 0);
 }
 

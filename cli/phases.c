@@ -50,13 +50,30 @@ static void kill_ranks(keeper *k)
     enter(k, KILLING, KILL_WAIT_MS);
 }
 
+bool keeper_is_echo(const keeper *k, int rank)
+{
+    rdl_failure f;
+    rdl_member m;
+
+    return rdl_job_failure(k->job, rank, &f) == RDL_OK && f.status == RDL_PEER &&
+           !(rdl_job_member(k->job, rank, &m) == RDL_OK && m.reason != NULL);
+}
+
+/* While ranks end by themselves. The rank's own end tells more than that a process of
+ * it was lost. And who leaves its world and then ends may be seen to end after one
+ * that was told of the leaving. */
+static bool tells_more(const keeper *k, const first_failure *failure)
+{
+    if (k->phase != FAILING || k->first.rank < 0)
+        return false;
+    if (k->first.rank == failure->rank)
+        return k->first.by_member && !failure->by_member;
+    return keeper_is_echo(k, k->first.rank) && !keeper_is_echo(k, failure->rank);
+}
+
 void keeper_note_failure(keeper *k, const first_failure *failure)
 {
-    /* The rank's own end tells more than that a process of it was lost. */
-    bool better = k->phase == FAILING && k->first.by_member &&
-                  k->first.rank == failure->rank && !failure->by_member;
-
-    if (k->phase != RUNNING && !better)
+    if (k->phase != RUNNING && !tells_more(k, failure))
         return;
     k->first = *failure;
     if (k->phase != RUNNING)

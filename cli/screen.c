@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #define ROWS_MOST 16
-#define STACKS_MS 1000 /* for all of them */
+#define STACKS_MS 800 /* for all of them */
 #define STACK_LINES 64
 #define STATE_MOST 96
 #define CALL_MOST 800

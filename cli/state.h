@@ -100,6 +100,10 @@ void keeper_take_report(keeper *k);
 /* A rank failed, if none has before. */
 void keeper_note_failure(keeper *k, const first_failure *failure);
 
+/* Whether the rank has heard that another one failed, and has not said itself that it
+ * gives up. */
+bool keeper_is_echo(const keeper *k, int rank);
+
 /* Something of ours failed, and was said: the job ends at once with code. */
 void keeper_fail(keeper *k, int code);
 

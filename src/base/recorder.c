@@ -126,7 +126,8 @@ void rdl_recorder_end(rdl_recorder *recorder, uint64_t number, uint32_t status,
 
     if (record == NULL)
         return;
-    if (slept) {
+    /* When a call failed tells whether its program has gone on since. */
+    if (slept || status != 0) {
         peer = (int)(uint16_t)(get(record, STATE) >> 16) - 1;
         took =
             (rdl_ticks(recorder->even) - get(record, TICKS)) >> TOOK_SHIFT | 1;

@@ -87,7 +87,8 @@ void rdl_recorder_block(rdl_recorder *recorder, uint64_t number);
 /* It is about to sleep for world rank peer. */
 void rdl_recorder_wait(rdl_recorder *recorder, uint64_t number, int peer);
 
-/* It has ended. slept: its duration is worth a look at the counter. */
+/* It has ended. slept: its duration is worth a look at the counter; that of a failure
+ * always is. */
 void rdl_recorder_end(rdl_recorder *recorder, uint64_t number, uint32_t status,
                       bool slept);
 

@@ -3,17 +3,20 @@
 #include "comm/chain.h"
 
 #include "base/recorder.h"
+#include "base/status.h"
 #include "comm/peek.h"
 #include "comm/world.h"
 
 #include <raddle/status.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LINKS_SHOWN 8
 
 /* Why a rank does not come to a lane. */
 typedef enum hold {
     HOLD_NONE,    /* its program is in no call */
+    HOLD_FAILED,  /* likewise, since a call of it failed */
     HOLD_WAITS,   /* it waits for another rank, by entry */
     HOLD_RUNS,    /* it is in that very call, and awake */
     HOLD_QUEUED,  /* it has issued the call, which is behind something */
@@ -24,6 +27,7 @@ typedef struct finding {
     hold hold;
     rdl_entry entry;
     rdl_entry last; /* the newest of all; number 0: none */
+    char failure[RDL_SENTENCE / 2];
 } finding;
 
 /* The wait that is to be explained, in ticks. */
@@ -98,14 +102,40 @@ static bool blocks(const rdl_entry *e, uint64_t unused)
             (e->operation >= RDL_RECORD_AWAIT && e->status == RDL_TIMEOUT));
 }
 
-/* A call that is issued and has not begun is behind one of its stream, or of its
- * lane. */
-static bool find_ahead(rdl_slice *slice, const window *w, const rdl_entry *e,
+/* The oldest call under way that was issued before *e, on its stream or on its
+ * lane; false: there is none. */
+static bool find_older(rdl_slice *slice, const rdl_entry *e, bool on_stream,
                        rdl_entry *out)
 {
-    return (e->stream != 0 &&
-            search(slice, w, waits_on_stream, e->stream, out) > 0) ||
-           search(slice, w, waits_on_lane, e->lane, out) > 0;
+    for (uint64_t n = rdl_records_oldest(slice); n < e->number; n++) {
+        rdl_entry older;
+
+        if (!rdl_records_read(slice, n, &older) ||
+            older.state == RDL_RECORD_ENDED ||
+            (on_stream ? older.stream != e->stream : older.lane != e->lane))
+            continue;
+        *out = older;
+        return true;
+    }
+    return false;
+}
+
+/* A call that is issued and has not begun is behind one of its stream, or of its
+ * lane; and that one perhaps behind another. */
+static bool find_ahead(rdl_slice *slice, const window *w, rdl_entry e,
+                       rdl_entry *out)
+{
+    while (!waits(&e)) {
+        if ((e.stream != 0 &&
+             search(slice, w, waits_on_stream, e.stream, out) > 0) ||
+            search(slice, w, waits_on_lane, e.lane, out) > 0)
+            return true;
+        if (!(e.stream != 0 && find_older(slice, &e, true, &e)) &&
+            !find_older(slice, &e, false, &e))
+            return false;
+    }
+    *out = e;
+    return true;
 }
 
 /* What the thread that is blocked by *e really waits for, into *e. */
@@ -117,7 +147,7 @@ static hold resolve(rdl_slice *slice, const window *w, rdl_entry *e)
         return HOLD_WAITS;
     if (e->state == RDL_RECORD_RUNNING)
         return HOLD_RUNS;
-    return find_ahead(slice, w, e, e) ? HOLD_WAITS : HOLD_QUEUED;
+    return find_ahead(slice, w, *e, e) ? HOLD_WAITS : HOLD_QUEUED;
 }
 
 static bool keeps_records(rdl_slice *slice)
@@ -151,6 +181,8 @@ static finding find(rdl_slice *slice, const window *w, uint64_t lane)
     if (search(slice, w, is_on_lane, lane, &f.entry) > 0 ||
         search(slice, w, blocks, 0, &f.entry) >= (w->now - w->since) / 2)
         f.hold = resolve(slice, w, &f.entry);
+    else if (rdl_peek_failure(slice, f.failure, sizeof f.failure))
+        f.hold = HOLD_FAILED;
     return f;
 }
 
@@ -239,10 +271,27 @@ static void add_end(rdl_text *text, const chain *c, int rank, const finding *f)
     case HOLD_NONE:
         add_absent(text, c, rank, &f->last);
         break;
+    case HOLD_FAILED:
+        rdl_text_add(text, "; rank %d waits no more" RDL_AFTER_FAILURE "%s",
+                     rank, f->failure);
+        break;
     case HOLD_WAITS:
     case HOLD_UNKNOWN:
         break;
     }
+}
+
+/* The links as far as there is room, and the end, which must not be cut. */
+static void add_links_and(rdl_text *text, const chain *c, int last,
+                          const char *end)
+{
+    size_t need = strlen(end);
+    rdl_text links = { text->at, text->left > need ? text->left - need : 1 };
+
+    add_links(&links, c, last);
+    text->left -= (size_t)(links.at - text->at);
+    text->at = links.at;
+    rdl_text_add(text, "%s", end);
 }
 
 static int place_of(const chain *c, int rank)
@@ -262,6 +311,8 @@ static int compare(const void *a, const void *b)
  * first -1: we ourselves are in it. */
 static void add_cycle(rdl_text *text, const chain *c, int me, int first)
 {
+    char words[RDL_PEEK_TEXT];
+    rdl_text end = { words, sizeof words };
     int in_it[RDL_MAX_RANKS], n = 0;
     int back = first < 0 ? me : c->ranks[first];
 
@@ -269,12 +320,12 @@ static void add_cycle(rdl_text *text, const chain *c, int me, int first)
         in_it[n++] = me;
     for (int i = first < 0 ? 0 : first; i < c->size; i++)
         in_it[n++] = c->ranks[i];
-    rdl_text_add(text, "; ");
-    add_links(text, c, back);
+    rdl_text_add(&end, ": a cycle, in which ");
     qsort(in_it, (size_t)n, sizeof *in_it, compare);
-    rdl_text_add(text, ": a cycle, in which ");
-    rdl_text_add_these_ranks(text, in_it, n);
-    rdl_text_add(text, " wait for each other");
+    rdl_text_add_these_ranks(&end, in_it, n);
+    rdl_text_add(&end, " wait for each other");
+    rdl_text_add(text, "; ");
+    add_links_and(text, c, back, words);
 }
 
 static rdl_condition condition(const rdl_world *world, int rank)
@@ -306,37 +357,62 @@ void rdl_chain_add_condition(rdl_text *text, const rdl_world *world, int rank)
     }
 }
 
+/* The chain ends at that rank. */
+static void end_chain(rdl_text *text, const chain *c, const rdl_world *world,
+                      int rank, const finding *f)
+{
+    char words[RDL_SENTENCE / 8 * 5] = "";
+    rdl_text end = { words, sizeof words };
+
+    if (c->size > 0)
+        rdl_chain_add_condition(&end, world, rank);
+    /* If it is ourselves and we are in no such call, it has just ended. */
+    if (!is_held(world, rank) && (c->size > 0 || rank != world->rank))
+        add_end(&end, c, rank, f);
+    if (c->size > 0)
+        rdl_text_add(text, "; ");
+    if (c->size > 0)
+        add_links_and(text, c, rank, words);
+    else
+        rdl_text_add(text, "%s", words);
+}
+
+static void add_link(chain *c, int rank, const rdl_entry *entry)
+{
+    if (c->size < LINKS_SHOWN)
+        c->entries[c->size] = *entry;
+    c->ranks[c->size++] = rank;
+}
+
+/* Who waits for us keeps us waiting only if our program stands in that call. */
+static bool closes_here(const chain *c, int me, int rank, const finding *f)
+{
+    return rank == me && c->size > 0 && f->hold == HOLD_WAITS &&
+           f->entry.peer == c->ranks[0];
+}
+
 void rdl_chain_add(rdl_text *text, const rdl_world *world, int peer,
                    uint64_t lane, uint64_t since)
 {
     const rdl_arena *arena = &world->mapping->arena;
-    int me = world->rank;
     chain c = { .arena = arena };
     window w = { since, rdl_ticks(rdl_ticks_are_even()) };
 
     for (;;) {
         finding f = find(slice_of(&c, peer), &w, lane);
+        bool here = closes_here(&c, world->rank, peer, &f);
 
-        bool held = is_held(world, peer);
-
-        if (held || f.hold != HOLD_WAITS || f.entry.peer >= arena->size) {
-            if (c.size > 0) {
-                rdl_text_add(text, "; ");
-                add_links(text, &c, peer);
-                rdl_chain_add_condition(text, world, peer);
-            }
-            if (!held)
-                add_end(text, &c, peer, &f);
+        if (here || place_of(&c, peer) >= 0) {
+            add_cycle(text, &c, world->rank, here ? -1 : place_of(&c, peer));
             return;
         }
-        if (c.size < LINKS_SHOWN)
-            c.entries[c.size] = f.entry;
-        c.ranks[c.size++] = peer;
+        if (is_held(world, peer) || f.hold != HOLD_WAITS ||
+            f.entry.peer >= arena->size) {
+            end_chain(text, &c, world, peer, &f);
+            return;
+        }
+        add_link(&c, peer, &f.entry);
         peer = f.entry.peer;
         lane = f.entry.lane;
-        if (peer == me || place_of(&c, peer) >= 0) {
-            add_cycle(text, &c, me, peer == me ? -1 : place_of(&c, peer));
-            return;
-        }
     }
 }

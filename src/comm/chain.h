@@ -11,8 +11,9 @@
 #include <raddle/world.h>
 #include <stdint.h>
 
-/* Adds to text how the chain goes on from us, who wait for world rank peer on the lane with this half of a key, since the counter showed `since`.
- * Nothing if there is nothing to say. */
+/* Adds to text how the chain goes on from us, who wait for world rank peer on the lane
+ * with this half of a key, since the counter showed `since`. Nothing if there is
+ * nothing to say. peer may be ourselves: then we wait for our turn on the lane. */
 void rdl_chain_add(rdl_text *text, const rdl_world *world, int peer,
                    uint64_t lane, uint64_t since);
 

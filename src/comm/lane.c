@@ -349,6 +349,12 @@ bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
         rdl_text_add(text, "rank %d is gone: %s", p->rank, o->text);
         return true;
     }
+    /* It ends when its core is written, which may take minutes. */
+    if (rdl_process_condition(&world->self, &process) == RDL_DUMPING) {
+        rdl_text_add(text, "rank %d has crashed and is writing its core",
+                     p->rank);
+        return true;
+    }
     if (rdl_process_liveness(&world->self, &process) != RDL_DEAD)
         return false;
     rdl_text_add(text,
@@ -364,7 +370,7 @@ static void add_why(const rdl_peer *p, rdl_text *text)
     char failure[RDL_SENTENCE / 2];
 
     if (rdl_peek_failure(p->slice, failure, sizeof failure))
-        rdl_text_add(text, ", after its call had failed: %s", failure);
+        rdl_text_add(text, RDL_AFTER_FAILURE "%s", failure);
 }
 
 /* Whether waiting for peer still makes sense. A peer's failure is looked for
@@ -549,12 +555,15 @@ void rdl_lane_give_up_turn(rdl_lane *lane, uint64_t ticket)
 
 static rdl_status miss_turn(rdl_lane *lane, const rdl_limit *limit)
 {
-    char group[RDL_LANE_TEXT];
+    char group[RDL_LANE_TEXT], why[RDL_SENTENCE / 2] = "";
+    rdl_text text = { why, sizeof why };
 
     rdl_lane_text(lane, group, sizeof group);
+    rdl_chain_add(&text, lane->world, lane->world->rank, lane->key.low,
+                  waiting_since(lane, limit));
     rdl_say("%s on %s: timed out after %.3g s, waiting for its turn behind "
-            "operations that were issued before it on this rank",
-            limit->operation, group, (double)limit->timeout_ms / 1000);
+            "operations that were issued before it on this rank%s",
+            limit->operation, group, (double)limit->timeout_ms / 1000, why);
     return rdl_lane_fail(lane, RDL_TIMEOUT);
 }
 

@@ -423,8 +423,12 @@ rdl_status rdl_job_member(const rdl_job *job, int rank, rdl_member *out)
                         rank, job ? job->size - 1 : -1);
     s = &job->seats[rank];
     *out = s->member;
-    if (out->state == RDL_MEMBER_JOINED &&
-        slice_state(s->present, rank) == RDL_SLICE_LEFT)
+    if (out->state != RDL_MEMBER_JOINED)
+        return RDL_OK;
+    /* Since the last event. */
+    if (slice_state(s->present, rank) == RDL_SLICE_LEFT)
         out->state = RDL_MEMBER_LEFT;
+    if (slice_state(s->present, rank) == RDL_SLICE_FAILED)
+        out->reason = rdl_arena_slice(&s->present->roster.arena, rank)->reason;
     return RDL_OK;
 }

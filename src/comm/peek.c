@@ -111,22 +111,74 @@ void rdl_peek_text(rdl_slice *slice, uint32_t offset, char *text, size_t bytes)
     clean(text);
 }
 
-bool rdl_peek_failure(rdl_slice *slice, char *text, size_t bytes)
+/* The first call that failed on the stream. */
+static bool find_on_stream(rdl_slice *slice, uint32_t stream, rdl_entry *out)
 {
     uint64_t newest = rdl_records_newest(slice);
+
+    for (uint64_t n = rdl_records_oldest(slice); n <= newest; n++)
+        if (rdl_records_read(slice, n, out) && out->stream == stream &&
+            out->state == RDL_RECORD_ENDED && out->status != RDL_OK &&
+            out->operation < RDL_RECORD_AWAIT)
+            return true;
+    return false;
+}
+
+/* The newest call that failed, unless the program has gone on since: it made another
+ * call after that one's end, and stood in it until it was done. */
+static bool find_failed(rdl_slice *slice, rdl_entry *out)
+{
+    uint64_t oldest = rdl_records_oldest(slice), went_on = 0;
+
+    for (uint64_t n = rdl_records_newest(slice); n >= oldest && n > 0; n--) {
+        if (!rdl_records_read(slice, n, out) || out->state != RDL_RECORD_ENDED)
+            continue;
+        /* A wait alone has no group. */
+        if (out->operation == RDL_RECORD_AWAIT && out->lane == 0)
+            continue;
+        if (out->status != RDL_OK && out->ticks + out->took >= went_on)
+            return out->operation != RDL_RECORD_SYNCHRONIZE ||
+                   find_on_stream(slice, out->stream, out);
+        if (out->status == RDL_OK && (out->flags & RDL_RECORD_BLOCKS) != 0 &&
+            out->operation < RDL_RECORD_AWAIT && out->ticks > went_on)
+            went_on = out->ticks;
+    }
+    return false;
+}
+
+/* What ranks that only heard of it have put before the cause is left out, and of a
+ * long one the middle: what it is about stands first, and the cause last. */
+static void shorten(const char *sentence, char *text, size_t bytes)
+{
+    static const char gap[] = " ... ";
+    size_t head = bytes / 3, n;
+
+    for (const char *at; (at = strstr(sentence, RDL_AFTER_FAILURE)) != NULL;)
+        sentence = at + strlen(RDL_AFTER_FAILURE);
+    n = strlen(sentence);
+    if (n < bytes)
+        snprintf(text, bytes, "%s", sentence);
+    else
+        snprintf(text, bytes, "%.*s%s%s", (int)head, sentence, gap,
+                 sentence + n - (bytes - head - sizeof gap));
+}
+
+bool rdl_peek_failure(rdl_slice *slice, char *text, size_t bytes)
+{
+    char sentence[RDL_SENTENCE];
     rdl_slot *slot;
     rdl_entry e;
 
     text[0] = 0;
-    if (!rdl_records_read(slice, newest, &e) || e.state != RDL_RECORD_ENDED ||
-        e.status == RDL_OK)
+    if (!find_failed(slice, &e))
         return false;
     slot = find_slot(slice, e.lane);
     if (slot == NULL || rdl_slot_cause(slot) == 0)
         return false;
     rdl_peek_text(slice,
                   atomic_load_explicit(&slot->cause_text, memory_order_relaxed),
-                  text, bytes);
+                  sentence, sizeof sentence);
+    shorten(sentence, text, bytes);
     return text[0] != 0;
 }
 

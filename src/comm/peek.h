@@ -37,8 +37,13 @@ void rdl_peek_group(rdl_slice *slice, uint64_t lane, int size, char *text,
 void rdl_peek_call(rdl_slice *slice, const rdl_entry *entry, int size,
                    char *text, size_t bytes);
 
-/* What ended the rank's newest call: the sentence of its group's failure; false if
- * that call did not fail, or the sentence is gone. */
+/* What stands before it in a sentence that passes it on. */
+#define RDL_AFTER_FAILURE ", after its call had failed: "
+
+/* What the rank's program stopped at: the sentence of the failure of its newest call
+ * that failed, or what that one passes on, fit to be passed on again (64 bytes at
+ * least). False if none failed, if the program has gone on since, or if the sentence is
+ * gone. */
 bool rdl_peek_failure(rdl_slice *slice, char *text, size_t bytes);
 
 /* A text of the slice, fit for a sentence; "" if there is none. */

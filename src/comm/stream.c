@@ -198,6 +198,25 @@ rdl_status rdl_stream_copy(rdl_stream *stream, void *target, const void *source,
         stream, (errand){ .target = target, .source = source, .bytes = bytes });
 }
 
+/* Others see what the program waits for, and that it was told of a failure. */
+static rdl_status wait_for(rdl_stream *stream, rdl_deadline deadline)
+{
+    rdl_recorder *recorder = &stream->world->recorder;
+    rdl_entry e = { .stream = stream->text,
+                    .operation = RDL_RECORD_SYNCHRONIZE,
+                    .flags = RDL_RECORD_BLOCKS };
+    rdl_status st = rdl_queue_query(stream->queue);
+    uint64_t number;
+
+    if (st == RDL_OK)
+        return RDL_OK;
+    number = rdl_recorder_add(recorder, &e);
+    if (st == RDL_AGAIN)
+        st = rdl_queue_wait(stream->queue, deadline);
+    rdl_recorder_end(recorder, number, st, true);
+    return st;
+}
+
 rdl_status rdl_stream_synchronize(rdl_stream *stream, int64_t timeout_ms)
 {
     rdl_deadline deadline = 0;
@@ -207,7 +226,7 @@ rdl_status rdl_stream_synchronize(rdl_stream *stream, int64_t timeout_ms)
     if (rdl_queue_is_mine(stream->queue))
         return rdl_fail(RDL_STATE, "stream '%s' cannot wait for itself",
                         stream->name);
-    return rdl_queue_wait(stream->queue, deadline);
+    return wait_for(stream, deadline);
 }
 
 rdl_status rdl_stream_query(rdl_stream *stream)
@@ -216,11 +235,15 @@ rdl_status rdl_stream_query(rdl_stream *stream)
     return rdl_queue_query(stream->queue);
 }
 
+/* The cause goes with it: other ranks know nothing of this stream. */
 static rdl_status run_task(void *arg, rdl_status failed)
 {
+    char cause[RDL_SENTENCE / 4 * 3];
+
+    snprintf(cause, sizeof cause, "%s", rdl_error_detail());
     if (failed != RDL_OK)
-        rdl_say("passed over, because its stream on rank %d had failed with %s",
-                ((rdl_task *)arg)->world->rank, rdl_status_name(failed));
+        rdl_say("passed over, because its stream on rank %d had failed: %s",
+                ((rdl_task *)arg)->world->rank, cause);
     return rdl_task_run(arg, failed);
 }
 

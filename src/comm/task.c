@@ -360,6 +360,11 @@ rdl_status rdl_task_issue(rdl_task *task, const rdl_call *call)
 {
     rdl_work handle = rdl_task_handle(task);
 
+    /* Read by who waits; it may be a stale handle's. */
+    atomic_store_explicit(
+        &task->record,
+        task->crowd.count > 0 ? task->crowd.ops[0].limit.record : 0,
+        memory_order_relaxed);
     if (call->work != NULL)
         *call->work = handle;
     if (call->stream == NULL) {
@@ -480,8 +485,19 @@ static void doze(rdl_world *world, const rdl_task *task, uint32_t generation,
     rdl_bell_withdraw(mine);
 }
 
+/* The program's own thread is about to sleep until the task is done. */
+static uint64_t note_waiting(rdl_task *task)
+{
+    rdl_entry e = { .count = atomic_load_explicit(&task->record,
+                                                  memory_order_relaxed),
+                    .operation = RDL_RECORD_AWAIT,
+                    .flags = RDL_RECORD_BLOCKS };
+
+    return rdl_recorder_add(&task->world->recorder, &e);
+}
+
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
-                          rdl_deadline deadline)
+                          rdl_deadline deadline, uint64_t *record)
 {
     rdl_world *world = task->world;
     rdl_time sleep = RDL_SLEEP_MOST;
@@ -495,10 +511,13 @@ rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
         if (rdl_deadline_passed(deadline))
             return rdl_fail(RDL_TIMEOUT, "the work is not done yet");
         /* Every loop that waits for a drive flag yields. */
-        if (idle++ < 32)
+        if (idle++ < 32) {
             sched_yield();
-        else
-            doze(world, task, generation, deadline);
+            continue;
+        }
+        if (record != NULL && *record == 0)
+            *record = note_waiting(task);
+        doze(world, task, generation, deadline);
     }
     return RDL_OK;
 }

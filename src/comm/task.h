@@ -31,6 +31,7 @@ struct rdl_task {
     rdl_op own;          /* where the crowd is one */
     rdl_status own_status;
     char *own_sentence;
+    _Atomic uint64_t record; /* of its first operation */
     bool kept; /* somebody has the handle; under the world's task lock */
     rdl_status status; /* the result: before state is DONE */
     char *sentence;
@@ -94,9 +95,11 @@ bool rdl_tasks_advance(rdl_world *world, bool look, rdl_time *sleep);
 /* Whether something active could go on. */
 bool rdl_tasks_are_ready(rdl_world *world);
 
-/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. */
+/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. record: for
+ * the program's own thread, gets the number of a record of the wait that the caller
+ * ends, or stays 0 if there was no need to sleep; NULL: for another thread. */
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
-                          rdl_deadline deadline);
+                          rdl_deadline deadline, uint64_t *record);
 
 /* Waits until nothing is out. */
 void rdl_tasks_finish(rdl_world *world);

@@ -11,6 +11,19 @@
 
 /* --- results --------------------------------------------------------------- */
 
+/* The program hears only now that the lane has failed: its peers may look for why it
+ * stops. */
+static void note_told(rdl_lane *lane, rdl_status st)
+{
+    rdl_recorder *recorder = &lane->world->recorder;
+    rdl_entry told = { .lane = lane->key.low,
+                       .operation = RDL_RECORD_AWAIT,
+                       .flags = RDL_RECORD_BLOCKS };
+
+    rdl_lane_reported(lane);
+    rdl_recorder_end(recorder, rdl_recorder_add(recorder, &told), st, false);
+}
+
 /* A done task's result; its handle is ended. */
 static rdl_status take_result(rdl_task *task, uint32_t generation)
 {
@@ -28,7 +41,7 @@ static rdl_status take_result(rdl_task *task, uint32_t generation)
         if (task->failed != NULL &&
             atomic_load_explicit(&task->failed->generation,
                                  memory_order_relaxed) == task->failed_generation)
-            rdl_lane_reported(task->failed);
+            note_told(task->failed, st);
         rdl_task_forget(task);
     } else {
         st =
@@ -43,12 +56,17 @@ rdl_status rdl_work_wait(rdl_world *world, rdl_work work, int64_t timeout_ms)
 {
     rdl_deadline deadline = RDL_NEVER;
     rdl_task *task = NULL;
+    uint64_t record = 0;
+    rdl_status st;
 
     RDL_TRY(rdl_task_find(world, work, &task));
     if (timeout_ms != 0)
         RDL_TRY(rdl_wait_limit(world, timeout_ms, &deadline));
-    RDL_TRY(rdl_task_await(task, work.generation, deadline));
-    return take_result(task, work.generation);
+    st = rdl_task_await(task, work.generation, deadline, &record);
+    if (st == RDL_OK)
+        st = take_result(task, work.generation);
+    rdl_recorder_end(&world->recorder, record, st, true);
+    return st;
 }
 
 rdl_status rdl_work_test(rdl_world *world, rdl_work work, bool *done)
@@ -94,7 +112,7 @@ static rdl_status run_fence(void *arg, rdl_status failed)
     rdl_free(arg);
     if (failed != RDL_OK)
         return RDL_OK;
-    RDL_TRY(rdl_task_await(f.task, f.generation, RDL_NEVER));
+    RDL_TRY(rdl_task_await(f.task, f.generation, RDL_NEVER, NULL));
     return look_at_result(f.task, f.generation);
 }
 
@@ -106,7 +124,7 @@ rdl_status rdl_work_fence(rdl_world *world, rdl_work work, rdl_stream *stream)
 
     RDL_TRY(rdl_task_find(world, work, &task));
     if (stream == NULL) {
-        RDL_TRY(rdl_task_await(task, work.generation, RDL_NEVER));
+        RDL_TRY(rdl_task_await(task, work.generation, RDL_NEVER, NULL));
         return look_at_result(task, work.generation);
     }
     RDL_TRY(rdl_stream_check(stream, world));

@@ -39,11 +39,23 @@ static void note_failure(rdl_queue *q, rdl_status st)
     q->cause = rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
 }
 
+/* With the lock held. */
+static rdl_status report(const rdl_queue *q)
+{
+    return q->failure == RDL_OK
+               ? RDL_OK
+               : rdl_fail(q->failure, "%s",
+                          q->cause
+                              ? q->cause
+                              : "the stream has failed; there was no memory "
+                                "to note how");
+}
+
 /* One item, with the lock held before and after. */
 static void run_one(rdl_queue *q)
 {
     item *i = q->first;
-    rdl_status failed = q->failure, st = RDL_OK;
+    rdl_status failed = report(q), st = RDL_OK;
 
     q->first = i->next;
     if (q->first == NULL)
@@ -110,18 +122,6 @@ rdl_status rdl_queue_create(rdl_queue **out)
     }
     *out = q;
     return RDL_OK;
-}
-
-/* With the lock held. */
-static rdl_status report(const rdl_queue *q)
-{
-    return q->failure == RDL_OK
-               ? RDL_OK
-               : rdl_fail(q->failure, "%s",
-                          q->cause
-                              ? q->cause
-                              : "the stream has failed; there was no memory "
-                                "to note how");
 }
 
 rdl_status rdl_queue_destroy(rdl_queue *q)

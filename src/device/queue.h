@@ -20,7 +20,7 @@
 typedef struct rdl_queue rdl_queue;
 
 /* An item's work. failed: RDL_OK, or the queue's first failure, which only items
- * that always run see. */
+ * that always run see; its sentence is the thread's then. */
 typedef rdl_status (*rdl_queue_function)(void *arg, rdl_status failed);
 
 /* Starts the thread. */

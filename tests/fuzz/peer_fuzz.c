@@ -39,6 +39,7 @@ static void show_rank(const stage *s)
     slice->started = self.started;
     slice->pid_namespace = self.pid_namespace;
     slice->cpus = rdl_cpus_allowed();
+    slice->check = RDL_CHECK_ON;
     atomic_store(&slice->state, RDL_SLICE_JOINED);
 }
 
@@ -68,9 +69,11 @@ static void *join_by_hand(void *arg)
 
 static void make_stage(stage *s)
 {
-    rdl_world_options options = {
-        .rank = 0, .size = 2, .job = s->job, .start_timeout_ms = 20000
-    };
+    rdl_world_options options = { .rank = 0,
+                                  .size = 2,
+                                  .job = s->job,
+                                  .start_timeout_ms = 20000,
+                                  .check = RDL_CHECK_ON };
     pthread_t thread;
 
     snprintf(s->job, sizeof s->job, "peer-%d", (int)getpid());

@@ -170,3 +170,177 @@ RDL_TEST(who_waits_for_one_that_left_hears_why_it_left)
 {
     both(3, leave_after_a_failure);
 }
+
+/* Rank 1 stands in a wait for a call of its own that waits for rank 2; what it is to
+ * come to is not issued at all. */
+static void expect_the_one_behind(rdl_world *world)
+{
+    CHECK_STATUS(wait_on(world, open_pair(world, 0, 1, "a"), 800), RDL_TIMEOUT);
+    CHECK_HAS(rdl_error_detail(), "; rank 1 waits for rank 2 in barrier #1 on "
+                                  "group 'b' [1,2]; rank 2 is in no call");
+}
+
+static void wait_for_a_work(rdl_world *world, void *arg)
+{
+    int rank = rdl_world_rank(world);
+    rdl_work work;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rank == 0) {
+        expect_the_one_behind(world);
+    } else if (rank == 1) {
+        CHECK_OK(rdl_barrier(world, open_pair(world, 1, 2, "b"),
+                             &(rdl_call){ .timeout_ms = 1200, .work = &work }));
+        CHECK_STATUS(rdl_work_wait(world, work, 0), RDL_TIMEOUT);
+    } else {
+        usleep(1500 * 1000);
+    }
+    stay(world);
+}
+
+RDL_TEST(a_chain_goes_through_a_wait_for_a_work)
+{
+    both(3, wait_for_a_work);
+}
+
+static void wait_for_a_stream(rdl_world *world, void *arg)
+{
+    int rank = rdl_world_rank(world);
+    rdl_call call = { .timeout_ms = 1200 };
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rank == 0) {
+        expect_the_one_behind(world);
+    } else if (rank == 1) {
+        CHECK_OK(rdl_stream_create(world, "side", &call.stream));
+        CHECK_OK(rdl_barrier(world, open_pair(world, 1, 2, "b"), &call));
+        CHECK_STATUS(rdl_stream_synchronize(call.stream, 5000), RDL_TIMEOUT);
+        CHECK_STATUS(rdl_stream_destroy(call.stream), RDL_TIMEOUT);
+    } else {
+        usleep(1500 * 1000);
+    }
+    stay(world);
+}
+
+RDL_TEST(a_chain_goes_through_a_wait_for_a_stream)
+{
+    both(3, wait_for_a_stream);
+}
+
+/* Rank 0's call has its turn after one that waits for rank 1. */
+static void wait_for_the_turn(rdl_world *world, void *arg)
+{
+    int rank = rdl_world_rank(world);
+    rdl_work work;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rank == 0) {
+        rdl_group group = open_pair(world, 0, 1, "a");
+
+        CHECK_OK(rdl_barrier(world, group,
+                             &(rdl_call){ .timeout_ms = 5000, .work = &work }));
+        CHECK_STATUS(wait_on(world, group, 600), RDL_TIMEOUT);
+        CHECK_HAS(rdl_error_detail(), "waiting for its turn behind operations "
+                                      "that were issued before it on this "
+                                      "rank; rank 0 waits for rank 1 in "
+                                      "barrier #1 on group 'a' [0,1]; rank 1 "
+                                      "is in no call");
+    } else {
+        usleep(1200 * 1000);
+    }
+    stay(world);
+}
+
+RDL_TEST(a_call_that_gets_no_turn_tells_for_whom_the_one_before_it_waits)
+{
+    both(2, wait_for_the_turn);
+}
+
+/* On rank 0's stream a call that fails because of rank 1 is before one with rank 2. */
+static void pass_over(rdl_world *world, void *arg)
+{
+    int rank = rdl_world_rank(world);
+    rdl_call call = { .timeout_ms = 400 };
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rank == 0) {
+        CHECK_OK(rdl_stream_create(world, "side", &call.stream));
+        CHECK_OK(rdl_barrier(world, open_pair(world, 0, 1, "a"), &call));
+        CHECK_OK(rdl_barrier(world, open_pair(world, 0, 2, "b"), &call));
+        CHECK_STATUS(rdl_stream_destroy(call.stream), RDL_TIMEOUT);
+    } else if (rank == 2) {
+        CHECK_STATUS(wait_on(world, open_pair(world, 0, 2, "b"), 5000),
+                     RDL_TIMEOUT);
+        CHECK_HAS(rdl_error_detail(),
+                  "passed over, because its stream on rank 0 had failed: "
+                  "barrier #1 on group 'a' [0,1]: timed out after 0.4 s");
+        CHECK_HAS(rdl_error_detail(), "; rank 1 is in no call");
+    } else {
+        usleep(900 * 1000);
+    }
+    stay(world);
+}
+
+RDL_TEST(a_call_that_a_stream_passes_over_tells_why)
+{
+    both(3, pass_over);
+}
+
+/* The call that fails was issued first, and the program heard of it last. */
+static void leave_after_a_work(rdl_world *world, void *arg)
+{
+    int rank = rdl_world_rank(world);
+    size_t count = (size_t)rank;
+    int64_t input[2] = { 0 }, output[2];
+    rdl_work work;
+
+    (void)arg;
+    if (rank == 0) {
+        CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+        CHECK_STATUS(wait_on(world, open_pair(world, 0, 1, "a"), 5000),
+                     RDL_PEER);
+        CHECK_HAS(rdl_error_detail(), "rank 1 closed its world, after its call "
+                                      "had failed: mismatch in call #1 on "
+                                      "group 'b' [1,2]");
+        return;
+    }
+    CHECK_OK(rdl_all_reduce(world, open_pair(world, 1, 2, "b"), input, output,
+                            count, RDL_INT64, RDL_SUM,
+                            &(rdl_call){ .work = &work }));
+    usleep(100 * 1000);
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    CHECK_STATUS(rdl_work_wait(world, work, 0), RDL_MISMATCH);
+}
+
+RDL_TEST(why_a_rank_left_is_known_though_its_program_heard_of_it_late)
+{
+    both(3, leave_after_a_work);
+}
+
+#define RING 8
+
+/* Rank 0 comes a little later, so that it finds others that gave up. */
+static void go_round(rdl_world *world, void *arg)
+{
+    int rank = rdl_world_rank(world), right = (rank + 1) % RING;
+    rdl_group group =
+        open_pair(world, rank < right ? rank : right,
+                  rank < right ? right : rank, "a ring with a long name");
+    rdl_status st;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    st = wait_on(world, group, rank == 0 ? 900 : 700);
+    CHECK(st == RDL_TIMEOUT || st == RDL_PEER);
+    CHECK_HAS(rdl_error_detail(),
+              ": a cycle, in which ranks 0-7 wait for each other");
+}
+
+RDL_TEST(a_long_sentence_keeps_its_end)
+{
+    both(RING, go_round);
+}

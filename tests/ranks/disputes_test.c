@@ -12,7 +12,8 @@
 
 #define RANKS_MOST 8
 #define COUNT_MOST ((size_t)3000)
-#define ROOM (RANKS_MOST * (COUNT_MOST + 1) * sizeof(float))
+#define ELEMENT ((size_t)4) /* bytes */
+#define ROOM (RANKS_MOST * (COUNT_MOST + 1) * ELEMENT)
 #define UNTOUCHED 0x5a
 #define SENTENCE 1024
 
@@ -105,7 +106,7 @@ static rdl_status make_table_call(rdl_world *w, rdl_group g, const call *c,
                                   bool odd, const buffers *b)
 {
     int rank = rdl_world_rank(w), size = rdl_world_size(w);
-    size_t in[RANKS_MOST], out[RANKS_MOST];
+    size_t in[RANKS_MOST] = { 0 }, out[RANKS_MOST];
 
     for (int i = 0; i < size; i++)
         in[i] = out[i] = c->counts[(rank + i) % size];
