@@ -128,7 +128,7 @@ rdl_status rdl_work_fence(rdl_world *world, rdl_work work, rdl_stream *stream)
         return look_at_result(task, work.generation);
     }
     RDL_TRY(rdl_stream_check(stream, world));
-    f = rdl_calloc(1, sizeof *f);
+    f = rdl_calloc_for(&world->purse, 1, sizeof *f);
     if (f == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a fence");
     *f = (fence){ task, work.generation };
