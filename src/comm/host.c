@@ -47,6 +47,7 @@ rdl_status rdl_host_create(const rdl_host_options *options, rdl_host **out)
     host = rdl_calloc(1, sizeof *host);
     if (host == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a host object");
+    rdl_charge(&host->purse, host);
     staging = options->staging_bytes ? options->staging_bytes : STAGING_DEFAULT;
     host->staging_bytes = (staging + RDL_PAGE - 1) & ~(size_t)(RDL_PAGE - 1);
     host->groups = options->groups ? options->groups : RDL_GROUPS_MOST;
@@ -113,7 +114,7 @@ static rdl_mapping *find(rdl_host *host, const struct stat *st)
 
 static rdl_status map_new(rdl_host *host, int fd, rdl_mapping **out)
 {
-    rdl_mapping *m = rdl_calloc(1, sizeof *m);
+    rdl_mapping *m = rdl_calloc_for(&host->purse, 1, sizeof *m);
     rdl_status st;
 
     if (m == NULL)
@@ -123,6 +124,8 @@ static rdl_status map_new(rdl_host *host, int fd, rdl_mapping **out)
         rdl_free(m);
         return st;
     }
+    rdl_charge(&host->purse, m->arena.pieces.touched);
+    rdl_charge(&host->purse, m->arena.heap_pieces.touched);
     m->next = host->mappings;
     host->mappings = m;
     *out = m;
@@ -182,5 +185,6 @@ void rdl_host_forget(rdl_host *host, rdl_mapping *mapping)
     if (!drop_user(host, mapping))
         return;
     close(mapping->arena.fd);
+    rdl_arena_forget_pieces(&mapping->arena);
     rdl_free(mapping);
 }

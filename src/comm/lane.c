@@ -15,7 +15,7 @@
 static rdl_status make_peers(rdl_lane *lane)
 {
     const rdl_comm *comm = lane->comm;
-    rdl_peer *peers = rdl_calloc((size_t)comm->size, sizeof *peers);
+    rdl_peer *peers = rdl_calloc_for(&lane->world->purse, (size_t)comm->size, sizeof *peers);
 
     if (peers == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for %d peers", comm->size);
@@ -169,6 +169,9 @@ bool rdl_lane_arrived(rdl_lane *lane, int peer)
     }
     /* Not known, or no longer this lane's: its table knows. */
     p->slot = rdl_table_find(p->slice, lane->key, &p->tag);
+    if (p->slot != NULL) /* for the account */
+        rdl_pieces_touch(&lane->world->mapping->arena.pieces, p->slot,
+                         sizeof *p->slot);
     return p->slot != NULL && rdl_slot_arrived(p->slot, p->tag, lane->sequence);
 }
 
@@ -240,7 +243,8 @@ rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
     pthread_mutex_lock(&lane->failing);
     first = atomic_load_explicit(&lane->failure, memory_order_relaxed) == RDL_OK;
     if (first) {
-        lane->cause = rdl_copy_text(sentence, strlen(sentence));
+        lane->cause = rdl_copy_text_for(&lane->world->purse, sentence,
+                                        strlen(sentence));
         /* Before the peers see it: our own next call must not succeed. */
         atomic_store_explicit(&lane->failure, (uint32_t)status,
                               memory_order_seq_cst);

@@ -25,10 +25,11 @@ static rdl_status make_room(rdl_op *op, const rdl_arguments *a)
 {
     size_t n = (size_t)op->lane->comm->size;
     rdl_uneven *u = &op->uneven;
-    size_t *at = rdl_calloc(7 * n, sizeof *at);
+    rdl_purse *purse = &op->lane->world->purse;
+    size_t *at = rdl_calloc_for(purse, 7 * n, sizeof *at);
 
     if (at != NULL && is_tabled(op))
-        op->table = rdl_calloc(2 * n * n, sizeof *op->table);
+        op->table = rdl_calloc_for(purse, 2 * n * n, sizeof *op->table);
     if (at == NULL || (is_tabled(op) && op->table == NULL)) {
         rdl_free(at);
         return rdl_fail(RDL_NO_MEMORY,
@@ -445,7 +446,7 @@ static void end_op(rdl_crowd *c, int i, rdl_status st)
     rdl_op_note_end(op, st);
     c->statuses[i] = st;
     c->sentences[i] = st == RDL_OK ? NULL
-                                   : rdl_copy_text(rdl_error_detail(),
+                                   : rdl_copy_text_for(&c->world->purse, rdl_error_detail(),
                                                    strlen(rdl_error_detail()));
     if (rdl_turns_is(&op->lane->turns, op->ticket))
         rdl_lane_pass_turn(op->lane, op->ticket);

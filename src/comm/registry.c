@@ -53,7 +53,7 @@ static uint32_t counts(const rdl_comm *comm)
 static rdl_status make_comm(rdl_world *world, rdl_key key, const int *ranks,
                             int count, rdl_comm **out)
 {
-    rdl_comm *comm = rdl_calloc(1, sizeof *comm + (size_t)count * sizeof *ranks);
+    rdl_comm *comm = rdl_calloc_for(&world->purse, 1, sizeof *comm + (size_t)count * sizeof *ranks);
     rdl_status st;
 
     if (comm == NULL)
@@ -97,7 +97,7 @@ static rdl_status add_chunk(rdl_world *world)
     if (chunk == RDL_LANE_CHUNKS)
         return rdl_fail(RDL_NO_MEMORY, "%d groups are open: no more handles",
                         RDL_LANE_CHUNKS * RDL_LANES_IN_CHUNK);
-    lanes = rdl_calloc(RDL_LANES_IN_CHUNK, sizeof *lanes);
+    lanes = rdl_calloc_for(&world->purse, RDL_LANES_IN_CHUNK, sizeof *lanes);
     if (lanes == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for %d groups",
                         RDL_LANES_IN_CHUNK);
@@ -107,7 +107,7 @@ static rdl_status add_chunk(rdl_world *world)
         lane->world = world;
         lane->index = world->n_lanes + i;
         atomic_init(&lane->generation, 1);
-        rdl_turns_init(&lane->turns);
+        rdl_turns_init(&lane->turns, &world->purse);
         pthread_mutex_init(&lane->failing, NULL);
         lane->next = world->free_lanes;
         world->free_lanes = lane;
@@ -327,7 +327,7 @@ static rdl_status make_lane(rdl_world *world, rdl_comm *comm, rdl_key key,
     lane->comm = comm;
     comm->lanes++;
     lane->key = key;
-    lane->name = rdl_copy_text(name, strlen(name));
+    lane->name = rdl_copy_text_for(&world->purse, name, strlen(name));
     st = lane->name ? rdl_map_put(&world->lanes, key,
                                   (rdl_pair){ (uint64_t)(uintptr_t)lane, 0 })
                     : rdl_fail(RDL_NO_MEMORY, "no memory for a name");
@@ -447,7 +447,7 @@ static void title_shrunk(const rdl_lane *from, rdl_lane *lane)
     rdl_text_add_ranks(&text, lane->comm->ranks, lane->comm->size);
     rdl_text_add(&text, "]");
     /* Without memory for it the message is a little less clear. */
-    lane->title = rdl_copy_text(title, strlen(title));
+    lane->title = rdl_copy_text_for(&lane->world->purse, title, strlen(title));
 }
 
 rdl_status rdl_registry_open_shrunk(rdl_lane *from, const int *ranks, int count,
@@ -578,7 +578,7 @@ static rdl_status open_pair(rdl_world *world, rdl_lane *lane, int peer,
         snprintf(title, sizeof title, "the way from rank %d to rank %d in %s",
                  ranks[0], ranks[1], group);
         /* Without memory for it the message is a little less clear. */
-        (*out)->title = rdl_copy_text(title, strlen(title));
+        (*out)->title = rdl_copy_text_for(&world->purse, title, strlen(title));
     }
     return RDL_OK;
 }
@@ -590,7 +590,7 @@ static rdl_status find_pair(rdl_world *world, rdl_lane *lane, int peer,
 
     if (lane->pairs == NULL)
         lane->pairs =
-            rdl_calloc(2 * (size_t)lane->comm->size, sizeof *lane->pairs);
+            rdl_calloc_for(&world->purse, 2 * (size_t)lane->comm->size, sizeof *lane->pairs);
     if (lane->pairs == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for %d pairs",
                         lane->comm->size);

@@ -296,9 +296,37 @@ static void read_offer(rdl_run *run, int member, agreement *a)
     peer->output = o.output;
 }
 
+/* For the account: where this process is about to read. */
+static void note_pieces(const rdl_run *run, const rdl_peer *peer, size_t bytes)
+{
+    rdl_arena *arena = &run->lane->world->mapping->arena;
+
+    rdl_pieces_touch(&arena->pieces,
+                     (const unsigned char *)peer->slice + peer->offered, bytes);
+}
+
+static void note_mapped_pieces(const rdl_run *run, int member)
+{
+    rdl_arena *arena = &run->lane->world->mapping->arena;
+    const rdl_shape *shape = &run->request->shape;
+    const rdl_peer *peer = &run->lane->peers[member];
+    size_t most = rdl_plan_input_most(shape);
+
+    if (rdl_plan_gives(shape, member))
+        rdl_pieces_touch(&arena->heap_pieces,
+                         rdl_lane_peer_heap(run->lane, member, peer->input),
+                         most);
+    if (rdl_plan_reads_outputs(shape))
+        rdl_pieces_touch(&arena->heap_pieces,
+                         rdl_lane_peer_heap(run->lane, member, peer->output),
+                         most);
+}
+
 /* All read each other's buffers where they lie. */
 static void go_on_mapped(rdl_run *run)
 {
+    for (int i = 0; i < run->lane->comm->size; i++)
+        note_mapped_pieces(run, i);
     atomic_fetch_add_explicit(&run->lane->world->n_mapped, 1,
                               memory_order_relaxed);
     run->plan = rdl_plan_make(&run->request->shape, RDL_PLAN_MAPPED);
@@ -318,6 +346,8 @@ static void agree(rdl_run *run)
         go_on_mapped(run);
         return;
     }
+    for (int i = 0; i < run->lane->comm->size && a.least > 0; i++)
+        note_pieces(run, &run->lane->peers[i], a.least);
     if (!(a.some_hope && HOPES_COUNT) &&
         (OWN_WINDOW_WILL_DO || (a.least == a.most && a.least > 0)))
         return;

@@ -40,13 +40,13 @@ rdl_status rdl_stream_create(rdl_world *world, const char *name,
                         "the stream's name '%.20s...' has %zu bytes; %d is the "
                         "most",
                         name, strlen(name), RDL_NAME_MOST);
-    stream = rdl_calloc(1, sizeof *stream);
+    stream = rdl_calloc_for(&world->purse, 1, sizeof *stream);
     if (stream == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a stream");
     stream->world = world;
-    stream->name = rdl_copy_text(name, strlen(name));
+    stream->name = rdl_copy_text_for(&world->purse, name, strlen(name));
     stream->text = rdl_texts_put(&world->texts, name);
-    st = stream->name ? rdl_queue_create(&stream->queue)
+    st = stream->name ? rdl_queue_create(&world->purse, &stream->queue)
                       : rdl_fail(RDL_NO_MEMORY, "no memory for a name");
     if (st != RDL_OK) {
         rdl_free(stream->name);
@@ -162,7 +162,7 @@ static rdl_status pin(rdl_heap *heap, errand *e)
 
 static rdl_status add_errand(rdl_stream *stream, errand like)
 {
-    errand *e = rdl_calloc(1, sizeof *e);
+    errand *e = rdl_calloc_for(&stream->world->purse, 1, sizeof *e);
     rdl_status st;
 
     if (e == NULL)
@@ -277,7 +277,7 @@ rdl_status rdl_event_create(rdl_world *world, rdl_event **out)
     RDL_TRY(rdl_world_check(world));
     if (out == NULL)
         return rdl_fail(RDL_INVALID, "rdl_event_create: out is NULL");
-    event = rdl_calloc(1, sizeof *event);
+    event = rdl_calloc_for(&world->purse, 1, sizeof *event);
     if (event == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for an event");
     event->world = world;
@@ -402,7 +402,7 @@ static rdl_status run_wait(void *arg, rdl_status failed)
 static rdl_status add_mark(rdl_stream *stream, rdl_event *event,
                            uint64_t number, rdl_queue_function function)
 {
-    mark *m = rdl_calloc(1, sizeof *m);
+    mark *m = rdl_calloc_for(&stream->world->purse, 1, sizeof *m);
     rdl_status st;
 
     if (m == NULL)
@@ -518,11 +518,15 @@ rdl_status rdl_streams_close(rdl_world *world)
         rdl_status st = end_thread(world, stream);
 
         stream->world = NULL;
+        rdl_charge(NULL, stream->name); /* they outlive the world's purse */
+        rdl_charge(NULL, stream);
         stream->queue = NULL;
         if (first == RDL_OK)
             first = st;
     }
-    for (rdl_event *event = world->events; event != NULL; event = event->next)
+    for (rdl_event *event = world->events; event != NULL; event = event->next) {
         event->world = NULL;
+        rdl_charge(NULL, event);
+    }
     return first;
 }

@@ -38,8 +38,8 @@ static rdl_status add_chunk(rdl_world *world)
     if (t->n_chunks * RDL_TASKS_IN_CHUNK >= RDL_TASKS_MOST)
         return rdl_fail(RDL_NO_MEMORY, "%d operations are pending: no more",
                         RDL_TASKS_MOST);
-    chunk = rdl_calloc(RDL_TASKS_IN_CHUNK, sizeof *chunk);
-    chunks = chunk ? rdl_realloc(t->chunks, (t->n_chunks + 1) * sizeof *chunks)
+    chunk = rdl_calloc_for(&world->purse, RDL_TASKS_IN_CHUNK, sizeof *chunk);
+    chunks = chunk ? rdl_realloc_for(&world->purse, t->chunks, (t->n_chunks + 1) * sizeof *chunks)
                    : NULL;
     if (chunks == NULL) {
         rdl_free(chunk);
@@ -303,7 +303,8 @@ static void pass_over(rdl_task *task, rdl_status status)
         c->statuses[i] =
             op->lane->comm->size > 1 ? rdl_lane_fail(op->lane, status) : status;
         c->sentences[i] =
-            rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
+            rdl_copy_text_for(&task->world->purse, rdl_error_detail(),
+                              strlen(rdl_error_detail()));
         rdl_op_note_end(op, c->statuses[i]);
         rdl_lane_give_up_turn(op->lane, op->ticket);
     }

@@ -148,7 +148,7 @@ static rdl_status fence_off(rdl_world *world, rdl_work work, rdl_stream *stream,
     if (stream == NULL)
         return await(task, work.generation, RDL_NEVER, site, look_at_result);
     RDL_TRY(rdl_stream_check(stream, world));
-    f = rdl_calloc(1, sizeof *f);
+    f = rdl_calloc_for(&world->purse, 1, sizeof *f);
     if (f == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a fence");
     *f = (fence){ task, work.generation };

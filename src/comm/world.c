@@ -251,7 +251,7 @@ static rdl_status take_slice(rdl_world *world, rdl_store *store,
 
     RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
                            world->host->staging_bytes, world->host->groups,
-                           world->host->records));
+                           world->host->records, &world->purse));
     world->slice = world->shelf.slice;
     fill_slice(world, place->check);
     rdl_recorder_init(&world->recorder, world->slice, world->shelf.records);
@@ -357,7 +357,7 @@ static void leave(rdl_world *world)
 /* A world of one has no slice, but threads that wait for turns sleep on a bell. */
 static rdl_status be_alone(rdl_world *world)
 {
-    world->alone = rdl_calloc_lines(sizeof *world->alone);
+    world->alone = rdl_calloc_lines_for(&world->purse, sizeof *world->alone);
     if (world->alone == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a world of one");
     world->slice = world->alone;
@@ -375,6 +375,8 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->isa = place->isa;
     world->uncompared = place->check == RDL_CHECK_OFF;
     world->id = make_id(world);
+    world->comms.purse = world->lanes.purse = world->ghosts.purse =
+        world->texts.known.purse = &world->purse;
     st = rdl_registry_init(world);
     if (st == RDL_OK)
         st = world->size > 1 ? join(world, place) : be_alone(world);
@@ -383,7 +385,7 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     else
         rdl_heap_init(&world->heap,
                       world->mapping ? &world->mapping->arena : NULL,
-                      world->rank);
+                      world->rank, &world->purse);
     return st;
 }
 
@@ -408,6 +410,7 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
     world = rdl_calloc(1, sizeof *world);
     if (world == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a world");
+    rdl_charge(&world->purse, world);
     if (host == NULL)
         st = rdl_host_create(NULL, &host);
     else

@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "base/isa.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/recorder.h"
 #include "base/slice.h"
 #include "comm/host.h"
@@ -29,6 +30,7 @@ typedef struct rdl_patience {
 } rdl_patience;
 
 struct rdl_world {
+    rdl_purse purse; /* its memory, and that of all that hangs on it */
     rdl_host *host;
     rdl_mapping *mapping; /* NULL in a world of one */
     rdl_shelf shelf;      /* only with a mapping */
