@@ -93,6 +93,19 @@ static rdl_status read_check(rdl_environment environment, rdl_check option,
                     text);
 }
 
+static rdl_status read_isa(rdl_environment environment, rdl_isa *out)
+{
+    const char *text = environment("RADDLE_ISA");
+    rdl_status st;
+
+    *out = rdl_isa_best();
+    if (text == NULL || text[0] == 0)
+        return RDL_OK;
+    st = rdl_isa_find(text, out);
+    return st == RDL_OK ? RDL_OK
+                        : rdl_fail(st, "RADDLE_ISA: %s", rdl_error_detail());
+}
+
 static rdl_status check_numbers(const rdl_place *place, const char *rank_name,
                                 const char *size_name)
 {
@@ -397,6 +410,7 @@ rdl_status rdl_place_read(const rdl_world_options *options,
     RDL_TRY(read_seconds(environment, "RADDLE_TIMEOUT", options->timeout_ms,
                          TIMEOUT_MS, &place.timeout_ms));
     RDL_TRY(read_check(environment, options->check, &place.check));
+    RDL_TRY(read_isa(environment, &place.isa));
     *out = place;
     return RDL_OK;
 }

@@ -4,6 +4,7 @@
 #ifndef RDL_BASE_PLACE_H
 #define RDL_BASE_PLACE_H
 
+#include "base/isa.h"
 #include "base/status.h"
 
 #include <raddle/world.h>
@@ -21,6 +22,7 @@ typedef struct rdl_place {
     int64_t start_timeout_ms;
     int64_t timeout_ms;
     rdl_check check; /* never RDL_CHECK_DEFAULT */
+    rdl_isa isa;     /* of the arithmetic; one that runs */
 } rdl_place;
 
 /* How the environment is asked: getenv, or a test's own. */

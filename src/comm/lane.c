@@ -370,6 +370,12 @@ bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
         rdl_text_add(text, "rank %d is gone: %s", p->rank, o->text);
         return true;
     }
+    /* It ends when its core is written, which may take minutes. */
+    if (rdl_process_condition(&world->self, &process) == RDL_DUMPING) {
+        rdl_text_add(text, "rank %d has crashed and is writing its core",
+                     p->rank);
+        return true;
+    }
     if (rdl_process_liveness(&world->self, &process) != RDL_DEAD)
         return false;
     rdl_text_add(text,

@@ -17,6 +17,8 @@
 /* About one wake between cores (measured: 44 us on a virtual machine). */
 #define SPIN (INT64_C(45000))
 #define YIELDS 32
+/* So many second levels all results together must fill to be stored past them. */
+#define STREAMED_L2S 16
 
 const char *rdl_version(void)
 {
@@ -210,6 +212,18 @@ static rdl_status agree_on_check(rdl_world *world)
     return RDL_OK;
 }
 
+/* What stays in the second level of cache is stored there: ranks of one core share
+ * it. Behind it is a third level, of which nobody knows how much is ours, so that
+ * the results of all ranks must be many times the second (adr/0019). */
+static void choose_stores(rdl_world *world, int cores)
+{
+    size_t l2 = rdl_topology_l2_bytes(), size = (size_t)world->size;
+    size_t here = (size + (size_t)cores - 1) / (size_t)cores;
+    size_t mine = l2 / here, share = l2 * STREAMED_L2S / size;
+
+    world->streams_from = mine > share ? mine : share;
+}
+
 /* Spinning pays only where each rank has a core. What counts are the cores that
  * all ranks have together: a launcher may have given each rank one of its own. */
 static rdl_status choose_patience(rdl_world *world)
@@ -221,6 +235,7 @@ static rdl_status choose_patience(rdl_world *world)
         rdl_cpus_join(&all,
                       &rdl_arena_slice(&world->mapping->arena, rank)->cpus);
     RDL_TRY(rdl_topology_usable_cores_at("", &all, &cores));
+    choose_stores(world, cores);
     if (world->size <= cores)
         world->patience = (rdl_patience){ .spin = SPIN };
     else
@@ -357,6 +372,7 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->rank = place->rank;
     world->size = place->size;
     world->timeout_ms = place->timeout_ms;
+    world->isa = place->isa;
     world->uncompared = place->check == RDL_CHECK_OFF;
     world->id = make_id(world);
     st = rdl_registry_init(world);

@@ -4,6 +4,7 @@
 #define RDL_COMM_WORLD_H
 
 #include "base/heap.h"
+#include "base/isa.h"
 #include "base/map.h"
 #include "base/recorder.h"
 #include "base/slice.h"
@@ -40,6 +41,8 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
+    rdl_isa isa;         /* of the arithmetic */
+    size_t streams_from; /* outputs of so many bytes are stored past the caches */
     rdl_recorder recorder;  /* of nothing in a world of one */
     rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */

@@ -64,7 +64,7 @@ static void wait_for_the_absent(rdl_world *world, void *arg)
                      RDL_TIMEOUT);
         CHECK_HAS(rdl_test_detail(), "; rank 3 is in no call");
     } else {
-        usleep(1500 * 1000);
+        usleep(2500 * 1000);
     }
     stay(world);
 }
