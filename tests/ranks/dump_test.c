@@ -133,8 +133,8 @@ RDL_TEST(a_dump_shows_what_each_rank_did_last)
 /* Rank 1 looks at rank 0, which sleeps for it. */
 static void look_at_waits(rdl_world *world, void *arg)
 {
+    rdl_dump_call c = { .number = 0 };
     rdl_stream *stream = NULL;
-    rdl_dump_call c;
     rdl_dump *dump;
 
     (void)arg;

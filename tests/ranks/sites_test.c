@@ -231,48 +231,71 @@ RDL_TEST(a_revoked_group_says_where_it_was_revoked)
     run(2, revoke_one);
 }
 
-/* Rank 1 comes late to each, so that rank 0 sleeps in every wait. */
-static void wait_for_the_late(rdl_world *world, void *arg)
+/* Rank 1 comes when rank 0 stands in its wait. */
+static void come_after(rdl_world *world, uint8_t operation, const char *site)
 {
-    bool late = rdl_world_rank(world) == 1;
-    rdl_work work = { 0 };
-    rdl_stream *stream = NULL;
-    rdl_event *event = NULL;
+    rdl_slice *slice = rdl_arena_slice(&world->mapping->arena, 0);
+    char where[16] = "";
     rdl_entry e;
 
-    (void)arg;
-    if (late)
-        usleep(200000);
+    if (rdl_world_rank(world) == 0)
+        return;
+    while (strcmp(where, site) != 0) {
+        usleep(1000);
+        if (rdl_records_read(slice, rdl_records_newest(slice), &e) &&
+            e.operation == operation && e.state == RDL_RECORD_WAITING)
+            rdl_peek_text(slice, e.site, where, sizeof where);
+    }
+}
+
+static void wait_for_a_work(rdl_world *world)
+{
+    rdl_work work = { 0 };
+    rdl_entry e;
+
+    come_after(world, RDL_RECORD_AWAIT, "wait.c:1");
     CHECK_OK(rdl_barrier(world, RDL_WORLD, &(rdl_call){ .work = &work }));
     CHECK_OK(rdl_work_wait_at(world, work, 0, "wait.c:1"));
-    if (!late) {
-        check_site(world, RDL_RECORD_AWAIT, "wait.c:1");
-        e = newest(world, RDL_RECORD_AWAIT);
-        CHECK_INT(e.state, RDL_RECORD_ENDED);
-        CHECK_INT(e.count, newest(world, RDL_OP_BARRIER).number);
-        CHECK(e.took > 0 && e.flags == RDL_RECORD_BLOCKS);
-    }
+    if (rdl_world_rank(world) == 1)
+        return;
+    check_site(world, RDL_RECORD_AWAIT, "wait.c:1");
+    e = newest(world, RDL_RECORD_AWAIT);
+    CHECK_INT(e.state, RDL_RECORD_ENDED);
+    CHECK_INT(e.count, newest(world, RDL_OP_BARRIER).number);
+    CHECK(e.took > 0 && e.flags == RDL_RECORD_BLOCKS);
+}
+
+static void check_stream(rdl_world *world, const char *site)
+{
+    char name[16];
+    rdl_entry e;
+
+    if (rdl_world_rank(world) == 1)
+        return;
+    check_site(world, RDL_RECORD_SYNCHRONIZE, site);
+    e = newest(world, RDL_RECORD_SYNCHRONIZE);
+    rdl_peek_text(rdl_world_slice(world), e.stream, name, sizeof name);
+    CHECK_TEXT(name, "side");
+}
+
+static void wait_for_the_late(rdl_world *world, void *arg)
+{
+    rdl_stream *stream = NULL;
+    rdl_event *event = NULL;
+
+    (void)arg;
+    wait_for_a_work(world);
     CHECK_OK(rdl_stream_create(world, "side", &stream));
     CHECK_OK(rdl_event_create(world, &event));
-    if (late)
-        usleep(200000);
+    come_after(world, RDL_RECORD_SYNCHRONIZE, "wait.c:2");
     CHECK_OK(rdl_barrier(world, RDL_WORLD, &(rdl_call){ .stream = stream }));
     CHECK_OK(rdl_event_record(event, stream));
-    CHECK_OK(rdl_event_synchronize_at(event, 0, "wait.c:3"));
-    if (!late) {
-        char name[16];
-
-        check_site(world, RDL_RECORD_SYNCHRONIZE, "wait.c:3");
-        e = newest(world, RDL_RECORD_SYNCHRONIZE);
-        rdl_peek_text(rdl_world_slice(world), e.stream, name, sizeof name);
-        CHECK_TEXT(name, "side");
-    }
-    if (late)
-        usleep(200000);
+    CHECK_OK(rdl_event_synchronize_at(event, 0, "wait.c:2"));
+    check_stream(world, "wait.c:2");
+    come_after(world, RDL_RECORD_SYNCHRONIZE, "wait.c:3");
     CHECK_OK(rdl_barrier(world, RDL_WORLD, &(rdl_call){ .stream = stream }));
-    CHECK_OK(rdl_stream_synchronize_at(stream, 0, "wait.c:4"));
-    if (!late)
-        check_site(world, RDL_RECORD_SYNCHRONIZE, "wait.c:4");
+    CHECK_OK(rdl_stream_synchronize_at(stream, 0, "wait.c:3"));
+    check_stream(world, "wait.c:3");
     CHECK_OK(rdl_stream_destroy(stream));
     CHECK_OK(rdl_event_destroy(event));
 }
