@@ -14,9 +14,6 @@
 #include <unistd.h>
 
 #define MS INT64_C(1000000)
-/* About one wake between cores (measured: 44 us on a virtual machine). */
-#define SPIN (INT64_C(45000))
-#define YIELDS 32
 
 const char *rdl_version(void)
 {
@@ -210,21 +207,20 @@ static rdl_status agree_on_check(rdl_world *world)
     return RDL_OK;
 }
 
-/* Spinning pays only where each rank has a core. What counts are the cores that
- * all ranks have together: a launcher may have given each rank one of its own. */
+/* What counts are the cores that all ranks have together: a launcher may have given
+ * each rank one of its own. */
 static rdl_status choose_patience(rdl_world *world)
 {
     rdl_cpus all = { 0 };
     int cores;
 
+    if (world->patience.given)
+        return RDL_OK;
     for (int rank = 0; rank < world->size; rank++)
         rdl_cpus_join(&all,
                       &rdl_arena_slice(&world->mapping->arena, rank)->cpus);
     RDL_TRY(rdl_topology_usable_cores_at("", &all, &cores));
-    if (world->size <= cores)
-        world->patience = (rdl_patience){ .spin = SPIN };
-    else
-        world->patience = (rdl_patience){ .yields = YIELDS };
+    world->patience = rdl_patience_of(world->size, cores);
     return RDL_OK;
 }
 
@@ -357,6 +353,7 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->rank = place->rank;
     world->size = place->size;
     world->timeout_ms = place->timeout_ms;
+    world->patience = place->wait;
     world->uncompared = place->check == RDL_CHECK_OFF;
     world->id = make_id(world);
     world->comms.purse = world->lanes.purse = world->ghosts.purse =
@@ -381,6 +378,7 @@ static const char *environment(const char *name)
 rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
 {
     rdl_host *host = options ? options->host : NULL;
+    rdl_host_options own = { 0 };
     rdl_place place;
     rdl_world *world;
     rdl_status st;
@@ -391,12 +389,13 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
         return rdl_fail(RDL_STATE, "used after fork: the host object was made "
                                    "by this process' parent");
     RDL_TRY(rdl_place_read(options, environment, &place));
+    own.staging_bytes = place.staging_bytes;
     world = rdl_calloc(1, sizeof *world);
     if (world == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a world");
     rdl_charge(&world->purse, world);
     if (host == NULL)
-        st = rdl_host_create(NULL, &host);
+        st = rdl_host_create(&own, &host);
     else
         st = (rdl_host_hold(host), RDL_OK);
     if (st == RDL_OK) {

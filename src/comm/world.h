@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/patience.h"
 #include "base/recorder.h"
 #include "base/slice.h"
 #include "comm/host.h"
@@ -21,12 +22,6 @@
 
 #define RDL_LANES_IN_CHUNK 64
 #define RDL_LANE_CHUNKS 1024
-
-/* How a wait goes through its steps. */
-typedef struct rdl_patience {
-    rdl_time spin; /* 0 where ranks share cores */
-    int yields;
-} rdl_patience;
 
 struct rdl_world {
     rdl_purse purse; /* its memory, and that of all that hangs on it */
