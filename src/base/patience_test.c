@@ -41,9 +41,24 @@ RDL_TEST(a_wait_is_read_as_a_word_or_as_two_numbers)
 RDL_TEST(a_wait_that_is_none_is_refused_with_what_is_one)
 {
     static const char *const wrong[] = {
-        "Spin",  "spin ", "spin,1", "5",        ",",         "5,",
-        ",5",    "-1,5",  "5,-1",   "+1,5",     " 1,5",      "1, 5",
-        "1,5,6", "1,5x",  "0x10,1", "1000001,0", "0,1000001", "1e3,1",
+        "Spin",
+        "spin ",
+        "spin,1",
+        "5",
+        ",",
+        "5,",
+        ",5",
+        "-1,5",
+        "5,-1",
+        "+1,5",
+        " 1,5",
+        "1, 5",
+        "1,5,6",
+        "1,5x",
+        "0x10,1",
+        "1000001,0",
+        "0,1000001",
+        "1e3,1",
         "99999999999999999999,1",
     };
     rdl_patience p = { .yields = 777 };

@@ -104,15 +104,17 @@ static rdl_status read_staging(rdl_environment environment, size_t *out)
     if (!found)
         return RDL_OK;
     if (bytes < (int)RDL_STAGING_LEAST)
-        return rdl_fail(RDL_INVALID,
-                        "RADDLE_STAGING='%.64s' is too little: a rank needs %zu "
-                        "bytes of staging",
-                        text, RDL_STAGING_LEAST);
+        return rdl_fail(
+            RDL_INVALID,
+            "RADDLE_STAGING='%.64s' is too little: a rank needs %zu "
+            "bytes of staging",
+            text, RDL_STAGING_LEAST);
     if (bytes > (int)RDL_STAGING_MOST)
-        return rdl_fail(RDL_INVALID,
-                        "RADDLE_STAGING='%.64s' is too much: a rank has at most "
-                        "%zu bytes of staging",
-                        text, RDL_STAGING_MOST);
+        return rdl_fail(
+            RDL_INVALID,
+            "RADDLE_STAGING='%.64s' is too much: a rank has at most "
+            "%zu bytes of staging",
+            text, RDL_STAGING_MOST);
     *out = (size_t)bytes;
     return RDL_OK;
 }

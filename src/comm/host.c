@@ -13,8 +13,7 @@
 
 static rdl_status check(const rdl_host_options *options)
 {
-    if (options->staging_bytes != 0 &&
-        options->staging_bytes < RDL_STAGING_LEAST)
+    if (options->staging_bytes != 0 && options->staging_bytes < RDL_STAGING_LEAST)
         return rdl_fail(RDL_INVALID,
                         "staging_bytes %zu is too little: a rank needs %zu (0: "
                         "%zu)",

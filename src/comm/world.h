@@ -113,8 +113,12 @@ rdl_status rdl_registry_open_shrunk(rdl_lane *from, const int *ranks, int count,
                                     rdl_group *out);
 
 /* A slot for the lane, whose turn the caller has; the sequence goes on where the
- * key's last slot stopped. */
+ * key's last slot stopped. RDL_AGAIN: none is free, and one will be when others have
+ * passed what was closed. RDL_NO_MEMORY: too many are open. */
 rdl_status rdl_registry_give_slot(rdl_world *world, rdl_lane *lane);
+
+/* RDL_NO_MEMORY, with the sentence: it has been waited for in vain. */
+rdl_status rdl_registry_no_slot(rdl_world *world);
 
 /* The first failure no call has reported, with its sentence; RDL_OK if none. */
 rdl_status rdl_registry_unreported(rdl_world *world);
