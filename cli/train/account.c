@@ -31,7 +31,8 @@ int64_t account_shm_bytes(void)
 }
 
 /* The header belongs to no rank: it is the first one's here, to be counted once. */
-static void list_spent(const rdl_account *a, bool first, int64_t own[SPENT_KINDS])
+static void list_spent(const rdl_account *a, bool first,
+                       int64_t own[SPENT_KINDS])
 {
     const rdl_account_arena *arena = &a->arena_rank;
 
@@ -54,8 +55,8 @@ static rdl_status bring_together(account *a, rdl_world *world,
     rdl_status st;
 
     list_spent(own, rdl_world_rank(world) == 0, spent);
-    st = rdl_all_reduce(world, RDL_WORLD, spent, a->rank, SPENT_KINDS, RDL_INT64,
-                        RDL_MAX, &call);
+    st = rdl_all_reduce(world, RDL_WORLD, spent, a->rank, SPENT_KINDS,
+                        RDL_INT64, RDL_MAX, &call);
     return st != RDL_OK ? st
                         : rdl_all_reduce(world, RDL_WORLD, spent, a->all,
                                          SPENT_KINDS, RDL_INT64, RDL_SUM, &call);

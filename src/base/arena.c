@@ -18,8 +18,8 @@
 /* What of the header size ranks use, in whole pages. */
 static size_t header_used(int size)
 {
-    size_t bytes = offsetof(rdl_header, obituaries) +
-                   (size_t)size * sizeof(rdl_obituary);
+    size_t bytes =
+        offsetof(rdl_header, obituaries) + (size_t)size * sizeof(rdl_obituary);
 
     return (bytes + RDL_PAGE - 1) & ~(size_t)(RDL_PAGE - 1);
 }
@@ -188,8 +188,7 @@ static void note_pieces(rdl_arena *arena)
     rdl_pieces_init(&arena->pieces, arena->base, arena->bytes);
     rdl_pieces_touch(&arena->pieces, arena->header, header_used(arena->size));
     for (int rank = 0; rank < arena->size; rank++)
-        rdl_pieces_touch(&arena->pieces, rdl_arena_slice(arena, rank),
-                         RDL_PAGE);
+        rdl_pieces_touch(&arena->pieces, rdl_arena_slice(arena, rank), RDL_PAGE);
 }
 
 static rdl_status map(rdl_arena *arena, const struct stat *st, mapper how)

@@ -44,11 +44,11 @@ typedef struct rdl_heap {
     _Atomic uintptr_t begin;
     _Atomic size_t bytes;
     int fd;
-    size_t file_at;       /* of the range in the file */
-    bool own;             /* file and mapping are this heap's */
-    rdl_purse *purse;     /* its private memory's; NULL: nobody's */
-    rdl_slice *slice;     /* where what is reserved is noted; NULL: it is its own */
-    rdl_pieces *pieces;   /* of the mapping that it lies in */
+    size_t file_at;   /* of the range in the file */
+    bool own;         /* file and mapping are this heap's */
+    rdl_purse *purse; /* its private memory's; NULL: nobody's */
+    rdl_slice *slice; /* where what is reserved is noted; NULL: it is its own */
+    rdl_pieces *pieces; /* of the mapping that it lies in */
     rdl_pieces own_pieces;
     pthread_mutex_t lock; /* protects all below */
     rdl_block *blocks;    /* by their place */
@@ -61,8 +61,7 @@ typedef struct rdl_heap {
 /* The heap of rank in arena. Where that is not mapped, or arena is NULL, the heap
  * gets a nameless file of its own when first something is taken. Holds nothing
  * yet. Private memory is the purse's, which may be NULL. */
-void rdl_heap_init(rdl_heap *heap, rdl_arena *arena, int rank,
-                   rdl_purse *purse);
+void rdl_heap_init(rdl_heap *heap, rdl_arena *arena, int rank, rdl_purse *purse);
 
 /* Gives all back, pinned or not. */
 void rdl_heap_fini(rdl_heap *heap);

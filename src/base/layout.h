@@ -128,7 +128,7 @@ typedef struct rdl_slice {
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t bell;     /* written by anyone */
     _Alignas(RDL_CACHE_LINE) _Atomic uint64_t recorded; /* the newest's number */
     _Alignas(RDL_CACHE_LINE) char reason[RDL_REASON];
-    rdl_cpus cpus; /* on which this rank may run */
+    rdl_cpus cpus;                        /* on which this rank may run */
     _Atomic uint64_t taken[RDL_PURPOSES]; /* bytes; for the account */
 } rdl_slice;
 

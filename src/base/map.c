@@ -69,7 +69,8 @@ static rdl_status lay_out(rdl_map *map)
 
     while (fresh.capacity < 4 * (map->live + 1))
         fresh.capacity *= 2;
-    fresh.places = rdl_calloc_for(map->purse, fresh.capacity, sizeof *fresh.places);
+    fresh.places =
+        rdl_calloc_for(map->purse, fresh.capacity, sizeof *fresh.places);
     if (fresh.places == NULL)
         return rdl_fail(RDL_NO_MEMORY, "map: no memory for %zu places",
                         fresh.capacity);

@@ -15,8 +15,7 @@ void rdl_pieces_init(rdl_pieces *pieces, const void *mapping, size_t bytes)
     *pieces = (rdl_pieces){ .first = from };
     if (bytes == 0)
         return;
-    pieces->touched =
-        rdl_calloc((to - from + 64) / 64, sizeof *pieces->touched);
+    pieces->touched = rdl_calloc((to - from + 64) / 64, sizeof *pieces->touched);
     if (pieces->touched != NULL)
         pieces->count = to - from + 1;
 }
@@ -40,8 +39,8 @@ uint64_t rdl_pieces_tables(const rdl_pieces *pieces)
     uint64_t tables = 0;
 
     for (size_t i = 0; i < pieces->count; i++) {
-        uint64_t word =
-            atomic_load_explicit(&pieces->touched[i / 64], memory_order_relaxed);
+        uint64_t word = atomic_load_explicit(&pieces->touched[i / 64],
+                                             memory_order_relaxed);
 
         if (word == 0)
             i |= 63;

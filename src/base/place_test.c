@@ -196,6 +196,21 @@ static const wrong wrongs[] = {
     { { "RADDLE_ISA=sse9" },
       RDL_INVALID,
       "RADDLE_ISA: 'sse9' is none of base, avx2, avx512" },
+    { { "RADDLE_WAIT=soon" }, RDL_INVALID, "RADDLE_WAIT='soon' is none of spin" },
+    { { "RADDLE_STAGING=0" },
+      RDL_INVALID,
+      "RADDLE_STAGING='0' is too little: a rank needs 4096 bytes" },
+    { { "RADDLE_STAGING=-1" },
+      RDL_INVALID,
+      "RADDLE_STAGING='-1' is too little: a rank needs 4096 bytes" },
+    { { "RADDLE_STAGING=4095" }, RDL_INVALID, "a rank needs 4096 bytes" },
+    { { "RADDLE_STAGING=67108865" },
+      RDL_INVALID,
+      "RADDLE_STAGING='67108865' is too much: a rank has at most 67108864" },
+    { { "RADDLE_STAGING=1e6" }, RDL_INVALID, "is not a whole number" },
+    { { "RADDLE_STAGING=99999999999999999999" },
+      RDL_INVALID,
+      "RADDLE_STAGING='99999999999999999999' is outside" },
     { { "RANK=0" }, RDL_INVALID, "RANK is set and WORLD_SIZE is not" },
     { { "WORLD_SIZE=2" }, RDL_INVALID, "WORLD_SIZE is set and RANK is not" },
     { { "RANK=", "WORLD_SIZE=2" },
@@ -298,6 +313,20 @@ static const wrong wrongs[] = {
     { { "RADDLE_CHECK=STRICT" }, RDL_INVALID, "RADDLE_CHECK='STRICT'" },
     { { "RADDLE_CHECK=2" }, RDL_INVALID, "RADDLE_CHECK='2'" },
 };
+
+RDL_TEST(waits_and_staging_are_read_beside_the_place)
+{
+    rdl_place place;
+
+    CHECK_OK(READ(&place, "RADDLE_WAIT=100,8", "RADDLE_STAGING=4096"));
+    CHECK(place.wait.given);
+    CHECK_INT(place.wait.spin, 100000);
+    CHECK_INT(place.wait.yields, 8);
+    CHECK_INT(place.staging_bytes, 4096);
+    CHECK_OK(READ(&place, "RADDLE_WAIT=", "RADDLE_STAGING="));
+    CHECK(!place.wait.given);
+    CHECK_INT(place.staging_bytes, 0);
+}
 
 RDL_TEST(wrong_environments_are_refused_with_their_name_and_value)
 {

@@ -72,8 +72,7 @@ static rdl_status reserve_first(rdl_shelf *shelf)
     RDL_TRY(more_texts(shelf));
     RDL_TRY(reserve_for_use(shelf, RDL_FOR_RECORDS, RDL_RECORDS_AT,
                             shelf->records * sizeof(rdl_record)));
-    return reserve(shelf, RDL_FOR_STAGING, RDL_STAGING_AT,
-                   shelf->staging_bytes);
+    return reserve(shelf, RDL_FOR_STAGING, RDL_STAGING_AT, shelf->staging_bytes);
 }
 
 rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
@@ -91,7 +90,8 @@ rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
         .texts_used = TEXT_LEAST, /* offset 0 means none */
         .staging_bytes = staging_bytes,
     };
-    shelf->slots_free = rdl_calloc_for(purse, (size_t)slots, sizeof *shelf->slots_free);
+    shelf->slots_free =
+        rdl_calloc_for(purse, (size_t)slots, sizeof *shelf->slots_free);
     if (shelf->slots_free == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a list of %d slots",
                         slots);

@@ -51,9 +51,11 @@ rdl_status rdl_batch_reserve(rdl_batch *b)
         return RDL_OK;
     ops = rdl_realloc_for(&b->world->purse, b->ops, (size_t)room * sizeof *ops);
     b->ops = ops ? ops : b->ops;
-    statuses = rdl_realloc_for(&b->world->purse, b->statuses, (size_t)room * sizeof *statuses);
+    statuses = rdl_realloc_for(&b->world->purse, b->statuses,
+                               (size_t)room * sizeof *statuses);
     b->statuses = statuses ? statuses : b->statuses;
-    sentences = rdl_realloc_for(&b->world->purse, b->sentences, (size_t)room * sizeof *sentences);
+    sentences = rdl_realloc_for(&b->world->purse, b->sentences,
+                                (size_t)room * sizeof *sentences);
     b->sentences = sentences ? sentences : b->sentences;
     if (ops == NULL || statuses == NULL || sentences == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a batch of %d operations",

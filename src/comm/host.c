@@ -13,12 +13,18 @@
 
 static rdl_status check(const rdl_host_options *options)
 {
-    if (options->staging_bytes != 0 &&
-        (options->staging_bytes < RDL_STAGING_LEAST ||
-         options->staging_bytes > RDL_STAGING_MOST))
-        return rdl_fail(
-            RDL_INVALID, "staging_bytes %zu is outside %zu..%zu (or 0)",
-            options->staging_bytes, RDL_STAGING_LEAST, RDL_STAGING_MOST);
+    if (options->staging_bytes != 0 && options->staging_bytes < RDL_STAGING_LEAST)
+        return rdl_fail(RDL_INVALID,
+                        "staging_bytes %zu is too little: a rank needs %zu (0: "
+                        "%zu)",
+                        options->staging_bytes, RDL_STAGING_LEAST,
+                        STAGING_DEFAULT);
+    if (options->staging_bytes > RDL_STAGING_MOST)
+        return rdl_fail(RDL_INVALID,
+                        "staging_bytes %zu is too much: a rank has at most %zu "
+                        "(0: %zu)",
+                        options->staging_bytes, RDL_STAGING_MOST,
+                        STAGING_DEFAULT);
     if (options->groups < 0 || options->groups > RDL_GROUPS_MOST)
         return rdl_fail(RDL_INVALID, "groups %d is outside 1..%d (or 0)",
                         options->groups, RDL_GROUPS_MOST);

@@ -15,7 +15,8 @@
 static rdl_status make_peers(rdl_lane *lane)
 {
     const rdl_comm *comm = lane->comm;
-    rdl_peer *peers = rdl_calloc_for(&lane->world->purse, (size_t)comm->size, sizeof *peers);
+    rdl_peer *peers =
+        rdl_calloc_for(&lane->world->purse, (size_t)comm->size, sizeof *peers);
 
     if (peers == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for %d peers", comm->size);
@@ -55,6 +56,28 @@ rdl_status rdl_lane_prepare(rdl_lane *lane)
     if (!atomic_load_explicit(&lane->prepared, memory_order_relaxed))
         st = prepare(lane);
     pthread_mutex_unlock(&lane->failing);
+    return st;
+}
+
+rdl_status rdl_lane_look_for_slot(rdl_lane *lane, rdl_limit *limit)
+{
+    if (limit->deadline == 0)
+        limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
+    RDL_TRY(rdl_lane_state(lane));
+    return rdl_deadline_passed(limit->deadline)
+               ? rdl_registry_no_slot(lane->world)
+               : RDL_OK;
+}
+
+rdl_status rdl_lane_prepare_until(rdl_lane *lane, rdl_deadline deadline)
+{
+    rdl_status st;
+
+    while ((st = rdl_lane_prepare(lane)) == RDL_AGAIN) {
+        if (rdl_deadline_passed(deadline))
+            return rdl_registry_no_slot(lane->world);
+        rdl_sleep(RDL_SLOT_NAP);
+    }
     return st;
 }
 
@@ -243,8 +266,8 @@ rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
     pthread_mutex_lock(&lane->failing);
     first = atomic_load_explicit(&lane->failure, memory_order_relaxed) == RDL_OK;
     if (first) {
-        lane->cause = rdl_copy_text_for(&lane->world->purse, sentence,
-                                        strlen(sentence));
+        lane->cause =
+            rdl_copy_text_for(&lane->world->purse, sentence, strlen(sentence));
         /* Before the peers see it: our own next call must not succeed. */
         atomic_store_explicit(&lane->failure, (uint32_t)status,
                               memory_order_seq_cst);

@@ -161,7 +161,7 @@ rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
     };
     op->caller = caller;
     op->stream = "null";
-    op->unfenced = op->begun = op->running = op->tabled = false;
+    op->unfenced = op->begun = op->starved = op->running = op->tabled = false;
     op->room = NULL;
     op->table = NULL;
     st = pin(op, arguments);
@@ -320,15 +320,25 @@ static void trace(const rdl_op *op)
                    op->stream);
 }
 
+/* What a group of more than one needs. */
+static rdl_status prepare(rdl_op *op)
+{
+    rdl_status st =
+        op->lane->comm->size > 1 ? rdl_lane_prepare(op->lane) : RDL_OK;
+
+    op->starved = st == RDL_AGAIN;
+    return st;
+}
+
 static rdl_status begin(rdl_op *op)
 {
     RDL_TRY(rdl_lane_state(op->lane));
+    RDL_TRY(prepare(op));
     if (__builtin_expect(op->lane->world->trace != NULL, 0))
         trace(op);
     op->begun = true;
     if (op->lane->comm->size == 1)
         return RDL_OK;
-    RDL_TRY(rdl_lane_prepare(op->lane));
     op->lane->number++;
     rdl_recorder_begin(&op->lane->world->recorder, op->limit.record,
                        op->lane->number);
@@ -408,6 +418,16 @@ static void start_here(rdl_op *op)
     start(op);
 }
 
+/* What rdl_op_advance would wait for. */
+static rdl_status await(rdl_op *op)
+{
+    if (!op->starved)
+        return rdl_lane_await(op->lane, op->run.peer, &op->limit);
+    RDL_TRY(rdl_lane_look_for_slot(op->lane, &op->limit));
+    rdl_sleep(RDL_SLOT_NAP);
+    return RDL_OK;
+}
+
 rdl_status rdl_op_run(rdl_op *op)
 {
     rdl_lane *lane = op->lane;
@@ -424,7 +444,7 @@ rdl_status rdl_op_run(rdl_op *op)
         }
     }
     while ((st = rdl_op_advance(op)) == RDL_AGAIN) {
-        st = rdl_lane_await(lane, op->run.peer, &op->limit);
+        st = await(op);
         if (st != RDL_OK)
             break;
     }
@@ -445,9 +465,10 @@ static void end_op(rdl_crowd *c, int i, rdl_status st)
     end_run(op);
     rdl_op_note_end(op, st);
     c->statuses[i] = st;
-    c->sentences[i] = st == RDL_OK ? NULL
-                                   : rdl_copy_text_for(&c->world->purse, rdl_error_detail(),
-                                                   strlen(rdl_error_detail()));
+    c->sentences[i] =
+        st == RDL_OK ? NULL
+                     : rdl_copy_text_for(&c->world->purse, rdl_error_detail(),
+                                         strlen(rdl_error_detail()));
     if (rdl_turns_is(&op->lane->turns, op->ticket))
         rdl_lane_pass_turn(op->lane, op->ticket);
     else
@@ -492,10 +513,19 @@ bool rdl_crowd_is_ready(const rdl_crowd *c)
 
         if (c->statuses[i] == RDL_AGAIN &&
             rdl_turns_is(&op->lane->turns, op->ticket) &&
-            (!op->running || rdl_lane_arrived(op->lane, op->run.peer)))
+            (op->running ? rdl_lane_arrived(op->lane, op->run.peer)
+                         : !op->starved))
             return true;
     }
     return false;
+}
+
+static rdl_status look(rdl_op *op)
+{
+    if (op->running)
+        return rdl_lane_look(op->lane, op->run.peer, &op->limit);
+    return op->starved ? rdl_lane_look_for_slot(op->lane, &op->limit)
+                       : rdl_lane_look_for_turn(op->lane, &op->limit);
 }
 
 bool rdl_crowd_look(rdl_crowd *c, rdl_time *sleep)
@@ -508,8 +538,9 @@ bool rdl_crowd_look(rdl_crowd *c, rdl_time *sleep)
 
         if (c->statuses[i] != RDL_AGAIN)
             continue;
-        st = op->running ? rdl_lane_look(op->lane, op->run.peer, &op->limit)
-                         : rdl_lane_look_for_turn(op->lane, &op->limit);
+        st = look(op);
+        if (op->starved && *sleep > RDL_SLOT_NAP)
+            *sleep = RDL_SLOT_NAP;
         *sleep = rdl_deadline_left(op->limit.deadline, *sleep);
         if (st != RDL_OK) {
             end_op(c, i, st);

@@ -39,7 +39,8 @@ static rdl_status add_chunk(rdl_world *world)
         return rdl_fail(RDL_NO_MEMORY, "%d operations are pending: no more",
                         RDL_TASKS_MOST);
     chunk = rdl_calloc_for(&world->purse, RDL_TASKS_IN_CHUNK, sizeof *chunk);
-    chunks = chunk ? rdl_realloc_for(&world->purse, t->chunks, (t->n_chunks + 1) * sizeof *chunks)
+    chunks = chunk ? rdl_realloc_for(&world->purse, t->chunks,
+                                     (t->n_chunks + 1) * sizeof *chunks)
                    : NULL;
     if (chunks == NULL) {
         rdl_free(chunk);

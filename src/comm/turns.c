@@ -63,8 +63,8 @@ static bool note_given_up(rdl_turns *turns, uint64_t ticket)
 {
     if (turns->n_given_up == turns->room) {
         size_t room = turns->room ? 2 * turns->room : 8;
-        uint64_t *more =
-            rdl_realloc_for(turns->purse, turns->given_up, room * sizeof *turns->given_up);
+        uint64_t *more = rdl_realloc_for(turns->purse, turns->given_up,
+                                         room * sizeof *turns->given_up);
 
         if (more == NULL)
             return false;

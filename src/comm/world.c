@@ -14,9 +14,6 @@
 #include <unistd.h>
 
 #define MS INT64_C(1000000)
-/* About one wake between cores (measured: 44 us on a virtual machine). */
-#define SPIN (INT64_C(45000))
-#define YIELDS 32
 /* So many second levels all results together must fill to be stored past them. */
 #define STREAMED_L2S 16
 
@@ -224,8 +221,8 @@ static void choose_stores(rdl_world *world, int cores)
     world->streams_from = mine > share ? mine : share;
 }
 
-/* Spinning pays only where each rank has a core. What counts are the cores that
- * all ranks have together: a launcher may have given each rank one of its own. */
+/* What counts are the cores that all ranks have together: a launcher may have given
+ * each rank one of its own. */
 static rdl_status choose_patience(rdl_world *world)
 {
     rdl_cpus all = { 0 };
@@ -236,10 +233,8 @@ static rdl_status choose_patience(rdl_world *world)
                       &rdl_arena_slice(&world->mapping->arena, rank)->cpus);
     RDL_TRY(rdl_topology_usable_cores_at("", &all, &cores));
     choose_stores(world, cores);
-    if (world->size <= cores)
-        world->patience = (rdl_patience){ .spin = SPIN };
-    else
-        world->patience = (rdl_patience){ .yields = YIELDS };
+    if (!world->patience.given)
+        world->patience = rdl_patience_of(world->size, cores);
     return RDL_OK;
 }
 
@@ -373,6 +368,7 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->size = place->size;
     world->timeout_ms = place->timeout_ms;
     world->isa = place->isa;
+    world->patience = place->wait;
     world->uncompared = place->check == RDL_CHECK_OFF;
     world->id = make_id(world);
     world->comms.purse = world->lanes.purse = world->ghosts.purse =
@@ -397,6 +393,7 @@ static const char *environment(const char *name)
 rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
 {
     rdl_host *host = options ? options->host : NULL;
+    rdl_host_options own = { 0 };
     rdl_place place;
     rdl_world *world;
     rdl_status st;
@@ -407,12 +404,13 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
         return rdl_fail(RDL_STATE, "used after fork: the host object was made "
                                    "by this process' parent");
     RDL_TRY(rdl_place_read(options, environment, &place));
+    own.staging_bytes = place.staging_bytes;
     world = rdl_calloc(1, sizeof *world);
     if (world == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a world");
     rdl_charge(&world->purse, world);
     if (host == NULL)
-        st = rdl_host_create(NULL, &host);
+        st = rdl_host_create(&own, &host);
     else
         st = (rdl_host_hold(host), RDL_OK);
     if (st == RDL_OK) {

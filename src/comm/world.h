@@ -7,6 +7,7 @@
 #include "base/isa.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/patience.h"
 #include "base/recorder.h"
 #include "base/slice.h"
 #include "comm/host.h"
@@ -22,12 +23,6 @@
 
 #define RDL_LANES_IN_CHUNK 64
 #define RDL_LANE_CHUNKS 1024
-
-/* How a wait goes through its steps. */
-typedef struct rdl_patience {
-    rdl_time spin; /* 0 where ranks share cores */
-    int yields;
-} rdl_patience;
 
 struct rdl_world {
     rdl_purse purse; /* its memory, and that of all that hangs on it */
@@ -123,8 +118,12 @@ rdl_status rdl_registry_open_shrunk(rdl_lane *from, const int *ranks, int count,
                                     rdl_group *out);
 
 /* A slot for the lane, whose turn the caller has; the sequence goes on where the
- * key's last slot stopped. */
+ * key's last slot stopped. RDL_AGAIN: none is free, and one will be when others have
+ * passed what was closed. RDL_NO_MEMORY: too many are open. */
 rdl_status rdl_registry_give_slot(rdl_world *world, rdl_lane *lane);
+
+/* RDL_NO_MEMORY, with the sentence: it has been waited for in vain. */
+rdl_status rdl_registry_no_slot(rdl_world *world);
 
 /* The first failure no call has reported, with its sentence; RDL_OK if none. */
 rdl_status rdl_registry_unreported(rdl_world *world);

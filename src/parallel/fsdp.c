@@ -130,7 +130,8 @@ static rdl_status make_blocks(rdl_fsdp *unit)
     size_t block = (unit->blocks.block + RDL_PART_ALIGN - 1) / RDL_PART_ALIGN *
                    RDL_PART_ALIGN;
 
-    unit->memory = rdl_calloc_for(&unit->world->purse, 2 * block + RDL_PART_ALIGN, sizeof(float));
+    unit->memory = rdl_calloc_for(&unit->world->purse,
+                                  2 * block + RDL_PART_ALIGN, sizeof(float));
     if (unit->memory == NULL)
         return rdl_fsdp_no_memory(unit, "the shard", 2 * block);
     unit->values = (float *)(void *)((unsigned char *)unit->memory +

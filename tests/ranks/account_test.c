@@ -37,8 +37,8 @@ static rdl_account read_account(rdl_world *world)
 
 static uint64_t sum_of(const rdl_account_arena *a)
 {
-    return a->header + a->state + a->slots + a->texts + a->records + a->staging +
-           a->heap;
+    return a->header + a->state + a->slots + a->texts + a->records +
+           a->staging + a->heap;
 }
 
 static void open_groups(rdl_world *world, int count)
@@ -50,8 +50,8 @@ static void open_groups(rdl_world *world, int count)
         char name[16];
 
         snprintf(name, sizeof name, "g%d", i);
-        CHECK_OK(rdl_group_open(world, list, rdl_world_size(world), name,
-                                &group));
+        CHECK_OK(
+            rdl_group_open(world, list, rdl_world_size(world), name, &group));
         CHECK_OK(rdl_barrier(world, group, NULL));
     }
 }
