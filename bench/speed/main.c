@@ -1,5 +1,6 @@
 /* `raddle bench OPERATION ...`: the driver, and with --rank a rank of raddle's. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "explain.h"
 #include "floor.h"
 #include "job.h"
 #include "measure.h"
@@ -120,8 +121,11 @@ static int finish(const bench *b)
 
 static int drive(bench *b)
 {
-    if (rdl_topology_usable_cores(&b->cores) != RDL_OK ||
-        !speed_measure_machine(b->cores, &b->machine)) {
+    bool known = rdl_topology_usable_cores(&b->cores) == RDL_OK;
+
+    if (known && b->o.explain)
+        return speed_explain(&b->o, b->cores);
+    if (!known || !speed_measure_machine(b->cores, &b->machine)) {
         fprintf(stderr, SPEED_WHO ": the machine could not be measured\n");
         return SPEED_FAILED;
     }

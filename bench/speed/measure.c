@@ -98,15 +98,31 @@ static void calibrate(course *c, int peer)
     c->calls[peer] = n < 1 ? 1 : n;
 }
 
-static void note_turn(speed_result *r, const double *us, int blocks)
+static int by_size(const void *a, const void *b)
 {
-    double sum = 0;
+    double x = *(const double *)a, y = *(const double *)b;
 
-    for (int i = 0; i < blocks; i++) {
-        sum += us[i];
-        r->blocks[r->n_blocks++] = us[i];
-    }
-    r->turns[r->n_turns++] = sum / blocks;
+    return (x > y) - (x < y);
+}
+
+/* Sorts them. */
+static double quantile(double *of, int n, double part)
+{
+    double at = part * (n - 1);
+    int i = (int)at;
+
+    if (n == 0)
+        return 0;
+    qsort(of, (size_t)n, sizeof *of, by_size);
+    return i + 1 < n ? of[i] + (at - i) * (of[i + 1] - of[i]) : of[n - 1];
+}
+
+/* The median of its blocks: what else the machine does is not the call's. */
+static void note_turn(speed_result *r, double *us, int blocks)
+{
+    memcpy(r->blocks + r->n_blocks, us, (size_t)blocks * sizeof *us);
+    r->n_blocks += blocks;
+    r->turns[r->n_turns++] = quantile(us, blocks, 0.5);
 }
 
 static void take_turn(const course *c, int peer)
@@ -145,25 +161,6 @@ static void take_turns(const course *c, int turn)
 }
 
 /* --- what came of it ------------------------------------------------------- */
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* Sorts them. */
-static double quantile(double *of, int n, double part)
-{
-    double at = part * (n - 1);
-    int i = (int)at;
-
-    if (n == 0)
-        return 0;
-    qsort(of, (size_t)n, sizeof *of, by_size);
-    return i + 1 < n ? of[i] + (at - i) * (of[i + 1] - of[i]) : of[n - 1];
-}
 
 static double median_of(const double *of, int n)
 {

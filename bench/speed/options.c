@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "speed.h"
 
+#include "comm/choice.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -47,10 +49,14 @@ static const char help[] =
     "it "
     "the\n"
     "                    last line alone\n"
+    "  --algorithm RULES rules before raddle's own, RADDLE_ALGORITHM of the "
+    "ranks:\n"
+    "                    OPERATION[:BYTES[:RANKS[:CORES]]]=ALGORITHM,...\n"
     "\n"
     "What is shown:\n"
-    "  --explain         which algorithm a call takes, and nothing is "
-    "measured\n"
+    "  --explain         the table by which calls take an algorithm, and what "
+    "calls\n"
+    "                    of these sizes and ranks take; nothing is measured\n"
     "  --json            an object a line\n"
     "  -h, --help        this text\n"
     "\n"
@@ -215,6 +221,17 @@ static bool take_number(int c, speed_options *o)
     }
 }
 
+/* Ranks inherit them, and the driver explains by them. */
+static bool take_rules(const char *text)
+{
+    rdl_choices choices;
+
+    if (rdl_choices_read(text, &choices) == RDL_OK)
+        return setenv("RADDLE_ALGORITHM", text, 1) == 0;
+    fprintf(stderr, SPEED_WHO ": --algorithm: %s\n", rdl_error_detail());
+    return false;
+}
+
 static bool refuse(int c, const char *given)
 {
     if (c == ':')
@@ -230,6 +247,8 @@ static bool refuse(int c, const char *given)
 static bool take_option(int c, const char *given, speed_options *o)
 {
     switch (c) {
+    case 'a':
+        return take_rules(optarg);
     case 'F':
         take_the_full_table(o);
         return true;
@@ -312,6 +331,7 @@ int speed_read_options(int argc, char **argv, speed_options *o)
         { "groups", required_argument, NULL, 'g' },
         { "mapped", no_argument, NULL, 'm' },
         { "fresh", no_argument, NULL, 'f' },
+        { "algorithm", required_argument, NULL, 'a' },
         { "peers", no_argument, NULL, 'p' },
         { "pin", no_argument, NULL, 'P' },
         { "turns", required_argument, NULL, 't' },

@@ -52,6 +52,11 @@ uint64_t speed_fit(int operation, int size, size_t element, uint64_t bytes)
     return bytes < unit ? unit : bytes / unit * unit;
 }
 
+uint64_t speed_block_bytes(int operation, int size, uint64_t bytes)
+{
+    return has_blocks(operation) ? bytes / (uint64_t)size : bytes;
+}
+
 uint64_t speed_output_bytes(int operation, int size, uint64_t bytes)
 {
     switch (operation) {

@@ -85,6 +85,9 @@ size_t speed_dtype_bytes(int dtype);
 /* Of `bytes` what all ranks can share, at least an element for each. */
 uint64_t speed_fit(int operation, int size, size_t element, uint64_t bytes);
 
+/* Bytes of what goes to one rank: of an input that is divided, its part. */
+uint64_t speed_block_bytes(int operation, int size, uint64_t bytes);
+
 /* Bytes of a rank's output if its input has `bytes`. */
 uint64_t speed_output_bytes(int operation, int size, uint64_t bytes);
 

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/recorder.h"
 #include "base/slice.h"
+#include "comm/choice.h"
 #include "comm/host.h"
 #include "comm/lane.h"
 #include "comm/seam.h"
@@ -40,6 +41,7 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
+    rdl_choices choices;    /* of algorithms */
     rdl_recorder recorder;  /* of nothing in a world of one */
     rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */

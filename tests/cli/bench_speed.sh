@@ -38,6 +38,24 @@ refuses "--seconds takes a number from 1" all_reduce --seconds 0
 refuses "3 ranks are not 2 groups of one size" all_reduce --ranks 3 --groups 2
 refuses "--groups is without --peers" all_reduce --ranks 4 --groups 2 --peers
 
+refuses "'all_reduce=fast' has no ALGORITHM" all_reduce --algorithm all_reduce=fast
+refuses "'reduce:4Q=one_shot' has no size for BYTES" --algorithm reduce:4Q=one_shot
+
+# Rules stand before raddle's own, and decide.
+call bench all_reduce broadcast --explain --ranks 4 --bytes 8,4K \
+    --algorithm all_reduce:64K=two_phase
+is status $status 0
+is "the first rule" "$(grep -m 1 '^  .*=' out)" \
+    "  all_reduce:65536:*:*=two_phase   (RADDLE_ALGORITHM)"
+has out "  all_reduce:16384:4:*=one_shot"
+grep -q '^all_reduce  *8 .* one_shot  *in the line  *1$' out || fail "not in the line"
+grep -q '^all_reduce  *4K .* two_phase  *staged  *1$' out || fail "not two phases"
+grep -q '^broadcast  *4K .* one_shot  *staged  *1$' out || fail "not one shot"
+call bench all_reduce --ranks 3 --bytes 4K,100K --turns 1 --json \
+    --algorithm all_reduce:64K=two_phase,all_reduce=one_shot
+is status $status 0
+is "right rows by these rules" "$(grep -c '"right":true' out)" 2
+
 call bench all_reduce --help
 is status $status 0
 has out "Usage: raddle bench OPERATION"
