@@ -150,14 +150,16 @@ static rdl_status check_header(const rdl_header *h, size_t bytes)
     return RDL_OK;
 }
 
+typedef rdl_status (*mapper)(int fd, size_t offset, size_t bytes, void **out);
+
 /* Checks the file by its header, and reads what one must know to map it. */
-static rdl_status look_at(int fd, size_t bytes, rdl_arena *arena)
+static rdl_status look_at(int fd, size_t bytes, rdl_arena *arena, mapper how)
 {
     void *memory;
     rdl_header *h;
     rdl_status st;
 
-    RDL_TRY(rdl_os_map(fd, 0, RDL_HEADER_BYTES, &memory));
+    RDL_TRY(how(fd, 0, RDL_HEADER_BYTES, &memory));
     h = memory;
     st = check_header(h, bytes);
     arena->size = (int)h->size;
@@ -189,21 +191,19 @@ static void note_pieces(rdl_arena *arena)
         rdl_pieces_touch(&arena->pieces, rdl_arena_slice(arena, rank), RDL_PAGE);
 }
 
-static rdl_status map(rdl_arena *arena, const struct stat *st)
+static rdl_status map(rdl_arena *arena, const struct stat *st, mapper how)
 {
     void *base;
 
-    RDL_TRY(look_at(arena->fd, (size_t)st->st_size, arena));
+    RDL_TRY(look_at(arena->fd, (size_t)st->st_size, arena, how));
     arena->bytes = fixed_bytes(arena->size);
-    RDL_TRY(rdl_os_map(arena->fd, 0, arena->bytes, &base));
+    RDL_TRY(how(arena->fd, 0, arena->bytes, &base));
     arena->header = base;
     arena->base = base;
-    note_pieces(arena);
-    map_heaps(arena);
     return RDL_OK;
 }
 
-rdl_status rdl_arena_map(rdl_arena *arena, int fd)
+static rdl_status check_and_map(rdl_arena *arena, int fd, mapper how)
 {
     struct stat st;
     int seals;
@@ -225,7 +225,20 @@ rdl_status rdl_arena_map(rdl_arena *arena, int fd)
         .device = (uint64_t)st.st_dev,
         .inode = (uint64_t)st.st_ino,
     };
-    return map(arena, &st);
+    return map(arena, &st, how);
+}
+
+rdl_status rdl_arena_map(rdl_arena *arena, int fd)
+{
+    RDL_TRY(check_and_map(arena, fd, rdl_os_map));
+    note_pieces(arena);
+    map_heaps(arena);
+    return RDL_OK;
+}
+
+rdl_status rdl_arena_map_to_read(rdl_arena *arena, int fd)
+{
+    return check_and_map(arena, fd, rdl_os_map_to_read);
 }
 
 void rdl_arena_unmap(rdl_arena *arena)

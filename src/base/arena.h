@@ -31,6 +31,8 @@ rdl_status rdl_arena_make(int size, int *fd);
  * leave this process address space enough; takes fd on success. RDL_FORMAT: it is
  * none. */
 rdl_status rdl_arena_map(rdl_arena *arena, int fd);
+/* The same for one who only looks: nothing can be written, and heaps are left out. */
+rdl_status rdl_arena_map_to_read(rdl_arena *arena, int fd);
 void rdl_arena_unmap(rdl_arena *arena);
 
 /* For a forked child, which has no mapping: frees what was noted of it. */

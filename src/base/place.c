@@ -93,6 +93,19 @@ static rdl_status read_check(rdl_environment environment, rdl_check option,
                     text);
 }
 
+static rdl_status read_isa(rdl_environment environment, rdl_isa *out)
+{
+    const char *text = environment("RADDLE_ISA");
+    rdl_status st;
+
+    *out = rdl_isa_best();
+    if (text == NULL || text[0] == 0)
+        return RDL_OK;
+    st = rdl_isa_find(text, out);
+    return st == RDL_OK ? RDL_OK
+                        : rdl_fail(st, "RADDLE_ISA: %s", rdl_error_detail());
+}
+
 /* The same limits as rdl_host_options.staging_bytes has. */
 static rdl_status read_staging(rdl_environment environment, size_t *out)
 {
@@ -423,6 +436,7 @@ rdl_status rdl_place_read(const rdl_world_options *options,
     RDL_TRY(read_seconds(environment, "RADDLE_TIMEOUT", options->timeout_ms,
                          TIMEOUT_MS, &place.timeout_ms));
     RDL_TRY(read_check(environment, options->check, &place.check));
+    RDL_TRY(read_isa(environment, &place.isa));
     RDL_TRY(rdl_patience_read(environment("RADDLE_WAIT"), &place.wait));
     RDL_TRY(read_staging(environment, &place.staging_bytes));
     *out = place;

@@ -167,6 +167,24 @@ RDL_TEST(each_check_is_read_by_its_name)
     CHECK_TEXT(rdl_check_name((rdl_check)4), "?");
 }
 
+RDL_TEST(vectors_are_the_widest_unless_the_environment_names_others)
+{
+    rdl_place place;
+
+    CHECK_OK(READ(&place, "RADDLE_ISA="));
+    CHECK_INT(place.isa, rdl_isa_best());
+    CHECK_OK(READ(&place, "RADDLE_ISA=base"));
+    CHECK_INT(place.isa, RDL_ISA_BASE);
+    if (!rdl_isa_runs(RDL_ISA_AVX512)) {
+        CHECK_STATUS(READ(&place, "RADDLE_ISA=avx512"), RDL_UNSUPPORTED);
+        CHECK_HAS(rdl_error_detail(),
+                  "RADDLE_ISA: this processor has no avx512");
+    } else {
+        CHECK_OK(READ(&place, "RADDLE_ISA=avx512"));
+        CHECK_INT(place.isa, RDL_ISA_AVX512);
+    }
+}
+
 /* An environment that is refused, and the sentence. */
 typedef struct wrong {
     const char *variables[5];
@@ -175,6 +193,9 @@ typedef struct wrong {
 } wrong;
 
 static const wrong wrongs[] = {
+    { { "RADDLE_ISA=sse9" },
+      RDL_INVALID,
+      "RADDLE_ISA: 'sse9' is none of base, avx2, avx512" },
     { { "RADDLE_WAIT=soon" }, RDL_INVALID, "RADDLE_WAIT='soon' is none of spin" },
     { { "RADDLE_STAGING=0" },
       RDL_INVALID,

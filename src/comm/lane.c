@@ -97,6 +97,14 @@ unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
     return (unsigned char *)lane->peers[peer].slice + offset;
 }
 
+void rdl_lane_show_site(const rdl_lane *lane, int member, rdl_text *text)
+{
+    const rdl_peer *p = &lane->peers[member];
+
+    rdl_peek_site(text, p->slice,
+                  rdl_slot_description(p->slot, lane->sequence)->site);
+}
+
 const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
                                         uint64_t offset)
 {
@@ -339,13 +347,26 @@ void rdl_lane_hear(rdl_lane *lane)
 
 /* --- looking around while waiting ------------------------------------------ */
 
-/* "all_reduce #3 on the world [0,1]: " and the rest; the lane has failed. */
-static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
-                            rdl_status status, const char *what)
+/* "the world [0,1] at train.c:88": the lane, and where this rank's call is made. */
+static void text_with_site(const rdl_lane *lane, const rdl_limit *limit,
+                           char *buffer, size_t bytes)
 {
+    rdl_text text = { buffer, bytes };
     char group[RDL_LANE_TEXT];
 
     rdl_lane_text(lane, group, sizeof group);
+    rdl_text_add(&text, "%s", group);
+    rdl_peek_site(&text, rdl_world_slice(lane->world), limit->site);
+}
+
+/* "all_reduce #3 on the world [0,1] at train.c:88: " and the rest; the lane has
+ * failed. */
+static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
+                            rdl_status status, const char *what)
+{
+    char group[RDL_LANE_TEXT + RDL_SITE_SHOWN];
+
+    text_with_site(lane, limit, group, sizeof group);
     rdl_say("%s #%llu on %s: %s", limit->operation,
             (unsigned long long)lane->number, group, what);
     return rdl_lane_fail(lane, status);
@@ -582,10 +603,10 @@ void rdl_lane_give_up_turn(rdl_lane *lane, uint64_t ticket)
 
 static rdl_status miss_turn(rdl_lane *lane, const rdl_limit *limit)
 {
-    char group[RDL_LANE_TEXT], why[RDL_SENTENCE / 2] = "";
+    char group[RDL_LANE_TEXT + RDL_SITE_SHOWN], why[RDL_SENTENCE / 2] = "";
     rdl_text text = { why, sizeof why };
 
-    rdl_lane_text(lane, group, sizeof group);
+    text_with_site(lane, limit, group, sizeof group);
     rdl_chain_add(&text, lane->world, lane->world->rank, lane->key.low,
                   waiting_since(lane, limit));
     rdl_say("%s on %s: timed out after %.3g s, waiting for its turn behind "

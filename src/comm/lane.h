@@ -46,6 +46,7 @@ typedef struct rdl_limit {
     int64_t timeout_ms;
     const char *operation;
     uint64_t record; /* of the operation (base/recorder.h); 0: none */
+    uint32_t site;   /* where the program makes it; 0: not known */
 } rdl_limit;
 
 typedef struct rdl_lane rdl_lane;
@@ -121,6 +122,9 @@ const unsigned char *rdl_lane_peer_payload(const rdl_lane *lane, int peer);
 unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
                                      uint64_t offset);
 
+/* Adds where that member makes the call of the present phase, which has arrived:
+ * " at train.c:120"; nothing if it is not known. */
+void rdl_lane_show_site(const rdl_lane *lane, int member, rdl_text *text);
 /* In the heap of peer, which this process has mapped. */
 const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
                                         uint64_t offset);

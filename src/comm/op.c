@@ -157,6 +157,7 @@ rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
     op->limit = (rdl_limit){
         .timeout_ms = timeout_ms,
         .operation = name_of(lane, arguments->operation),
+        .site = arguments->site,
     };
     op->caller = caller;
     op->stream = "null";
@@ -300,6 +301,7 @@ static rdl_request make_request(const rdl_op *op)
         .factor = a->factor,
         .input = a->input,
         .output = a->output,
+        .output_bytes = a->output_bytes,
     };
 }
 
@@ -356,9 +358,12 @@ static rdl_status copy_alone(const rdl_op *op)
     const rdl_arguments *a = &op->arguments;
 
     if (rdl_operation_reduces(a->operation))
-        rdl_combine(a->output, &a->input, 1,
-                    a->output_bytes / rdl_dtype_bytes(a->dtype), a->dtype,
-                    a->reduction, a->factor);
+        rdl_combine(&(rdl_reducer){ .dtype = a->dtype,
+                                    .reduction = a->reduction,
+                                    .factor = a->factor,
+                                    .isa = op->lane->world->isa },
+                    a->output, &a->input, 1,
+                    a->output_bytes / rdl_dtype_bytes(a->dtype));
     else if (a->output != a->input && a->output_bytes > 0)
         memcpy(a->output, a->input, a->output_bytes);
     return RDL_OK;

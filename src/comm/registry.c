@@ -676,7 +676,9 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
 
 /* The world's lock is not held while they are revoked: a lane that is prepared takes
  * it under the lock that revoking takes. Their tickets keep the ways open. */
-void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way))
+void rdl_registry_revoke_pairs(rdl_lane *lane,
+                               void (*revoke)(rdl_lane *way, uint32_t site),
+                               uint32_t site)
 {
     rdl_lane *ways[2 * RDL_MAX_RANKS];
     uint64_t tickets[2 * RDL_MAX_RANKS];
@@ -691,7 +693,7 @@ void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way))
     }
     pthread_mutex_unlock(&lane->world->lock);
     for (int i = 0; i < n; i++) {
-        revoke(ways[i]);
+        revoke(ways[i], site);
         rdl_lane_give_up_turn(ways[i], tickets[i]);
     }
 }

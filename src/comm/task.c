@@ -487,19 +487,8 @@ static void doze(rdl_world *world, const rdl_task *task, uint32_t generation,
     rdl_bell_withdraw(mine);
 }
 
-/* The program's own thread is about to sleep until the task is done. */
-static uint64_t note_waiting(rdl_task *task)
-{
-    rdl_entry e = { .count = atomic_load_explicit(&task->record,
-                                                  memory_order_relaxed),
-                    .operation = RDL_RECORD_AWAIT,
-                    .flags = RDL_RECORD_BLOCKS };
-
-    return rdl_recorder_add(&task->world->recorder, &e);
-}
-
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
-                          rdl_deadline deadline, uint64_t *record)
+                          rdl_deadline deadline, rdl_pause *pause)
 {
     rdl_world *world = task->world;
     rdl_time sleep = RDL_SLEEP_MOST;
@@ -517,8 +506,7 @@ rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
             sched_yield();
             continue;
         }
-        if (record != NULL && *record == 0)
-            *record = note_waiting(task);
+        rdl_pause_sleep(pause);
         doze(world, task, generation, deadline);
     }
     return RDL_OK;

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define MS INT64_C(1000000)
+/* So many second levels all results together must fill to be stored past them. */
+#define STREAMED_L2S 16
 
 const char *rdl_version(void)
 {
@@ -207,6 +209,18 @@ static rdl_status agree_on_check(rdl_world *world)
     return RDL_OK;
 }
 
+/* What stays in the second level of cache is stored there: ranks of one core share
+ * it. Behind it is a third level, of which nobody knows how much is ours, so that
+ * the results of all ranks must be many times the second (adr/0019). */
+static void choose_stores(rdl_world *world, int cores)
+{
+    size_t l2 = rdl_topology_l2_bytes(), size = (size_t)world->size;
+    size_t here = (size + (size_t)cores - 1) / (size_t)cores;
+    size_t mine = l2 / here, share = l2 * STREAMED_L2S / size;
+
+    world->streams_from = mine > share ? mine : share;
+}
+
 /* What counts are the cores that all ranks have together: a launcher may have given
  * each rank one of its own. */
 static rdl_status choose_patience(rdl_world *world)
@@ -214,13 +228,13 @@ static rdl_status choose_patience(rdl_world *world)
     rdl_cpus all = { 0 };
     int cores;
 
-    if (world->patience.given)
-        return RDL_OK;
     for (int rank = 0; rank < world->size; rank++)
         rdl_cpus_join(&all,
                       &rdl_arena_slice(&world->mapping->arena, rank)->cpus);
     RDL_TRY(rdl_topology_usable_cores_at("", &all, &cores));
-    world->patience = rdl_patience_of(world->size, cores);
+    choose_stores(world, cores);
+    if (!world->patience.given)
+        world->patience = rdl_patience_of(world->size, cores);
     return RDL_OK;
 }
 
@@ -353,6 +367,7 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->rank = place->rank;
     world->size = place->size;
     world->timeout_ms = place->timeout_ms;
+    world->isa = place->isa;
     world->patience = place->wait;
     world->uncompared = place->check == RDL_CHECK_OFF;
     world->id = make_id(world);

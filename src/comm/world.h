@@ -4,6 +4,7 @@
 #define RDL_COMM_WORLD_H
 
 #include "base/heap.h"
+#include "base/isa.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/patience.h"
@@ -38,6 +39,8 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
+    rdl_isa isa;         /* of the arithmetic */
+    size_t streams_from; /* outputs of so many bytes are stored past the caches */
     rdl_recorder recorder;  /* of nothing in a world of one */
     rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */
@@ -106,7 +109,9 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
                              bool sends, rdl_lane **out, uint64_t *ticket);
 
 /* Calls revoke for each way of the lane that has been used. */
-void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way));
+void rdl_registry_revoke_pairs(rdl_lane *lane,
+                               void (*revoke)(rdl_lane *way, uint32_t site),
+                               uint32_t site);
 
 /* Opens the group of these ranks, which are left of the lane's: the same on all of
  * them, by the lane's key and how often it has shrunk. */
