@@ -11,6 +11,7 @@
 #include "base/recorder.h"
 #include "base/slice.h"
 #include "comm/choice.h"
+#include "comm/ghosts.h"
 #include "comm/host.h"
 #include "comm/lane.h"
 #include "comm/seam.h"
@@ -50,7 +51,7 @@ struct rdl_world {
     pthread_mutex_t lock; /* protects what follows; taken after a lane's `failing` */
     rdl_map comms;        /* key -> rdl_comm * */
     rdl_map lanes;        /* key -> rdl_lane *, dormant ones too */
-    rdl_map ghosts;       /* key -> sequence, number of lanes without a slot */
+    rdl_ghosts ghosts; /* of lanes without a slot */
     rdl_lane *free_lanes;
     rdl_lane *dormant_first; /* closed longest ago */
     rdl_lane *dormant_last;
