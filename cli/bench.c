@@ -39,6 +39,7 @@ static const benchmark benchmarks[] = {
       "how soon all ranks hear of a death, or of a call that differs" },
     { "faults", "random programs with a fault each, and what ranks are told of "
                 "it" },
+    { "recorder", "what comparing and recording calls costs" },
     { "fence", "what the fence and the streams cost, and what they hide" },
 };
 

@@ -186,10 +186,10 @@ int children_kill(const pid_list *except)
 
 /* Parents may stand anywhere in the table, so it is gone through until nobody
  * new is found. */
-static void mark_descendants(process_table *table)
+static void mark_descendants(process_table *table, pid_t of)
 {
     pid_list below = { 0 };
-    bool found = pid_list_add(&below, getpid());
+    bool found = pid_list_add(&below, of);
 
     while (found) {
         found = false;
@@ -201,6 +201,20 @@ static void mark_descendants(process_table *table)
         }
     }
     pid_list_free(&below);
+}
+
+bool descendants_list(pid_t of, pid_list *list)
+{
+    process_table table = { 0 };
+    bool complete = process_table_read(&table);
+
+    if (complete)
+        mark_descendants(&table, of);
+    for (size_t i = 0; complete && i < table.count; i++)
+        if (table.entry[i].below)
+            complete = pid_list_add(list, table.entry[i].pid);
+    free(table.entry);
+    return complete;
 }
 
 /* The number may belong to another process by now, unless it is our child. So:
@@ -225,7 +239,7 @@ void descendants_signal(int number, bool outside_group)
     pid_t group = getpgrp();
 
     if (process_table_read(&table)) {
-        mark_descendants(&table);
+        mark_descendants(&table, getpid());
         for (size_t i = 0; i < table.count; i++)
             if (table.entry[i].below &&
                 !(outside_group && table.entry[i].group == group))

@@ -24,6 +24,9 @@ void pid_list_free(pid_list *list);
  * they cannot be told: no /proc, or no memory. Free it either way. */
 bool children_list(pid_list *list);
 
+/* Fills list (zero before) with all processes below process of. */
+bool descendants_list(pid_t of, pid_list *list);
+
 /* Sends SIGKILL to each direct child that is not in except (NULL: none).
  * Returns how many there were, zombies included; -1 if they cannot be told. */
 int children_kill(const pid_list *except);

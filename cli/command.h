@@ -27,6 +27,10 @@ int command_finish_output(void);
 extern const char run_help[];
 int run_command(const command *self, int argc, char **argv);
 
+/* dump.c */
+extern const char dump_help[];
+int dump_command(const command *self, int argc, char **argv);
+
 /* bench.c */
 extern const char bench_help[];
 int bench_command(const command *self, int argc, char **argv);

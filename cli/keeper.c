@@ -224,6 +224,26 @@ static int open_logs(keeper *k)
     return 0;
 }
 
+static int open_recording(keeper *k)
+{
+    char why[SAY_MOST];
+
+    if (k->options->dump == NULL)
+        return 0;
+    k->recording = recording_open(k->options->dump, why, sizeof why);
+    if (k->recording != NULL)
+        return 0;
+    say(k->options->who, "%s", why);
+    return STATUS_USAGE;
+}
+
+static int open_files(keeper *k)
+{
+    int code = open_recording(k);
+
+    return code ? code : open_logs(k);
+}
+
 static int prepare(keeper *k)
 {
     size_t ranks = (size_t)k->options->ranks;
@@ -246,7 +266,7 @@ static int prepare(keeper *k)
         return STATUS_FAILED;
     }
     if (rdl_job_create(k->options->ranks, &k->job) == RDL_OK)
-        return open_logs(k);
+        return open_files(k);
     say(k->options->who, "cannot make the job: %s", rdl_error_detail());
     return STATUS_FAILED;
 }
@@ -259,6 +279,7 @@ static void fini(keeper *k)
     if (k->own_code == STATUS_USAGE)
         logs_discard(k->logs);
     logs_close(k->logs);
+    recording_close(k->recording);
     free(k->ranks);
     free(k->batch);
     free(k->polled);

@@ -28,6 +28,8 @@ static const command commands[] = {
       run_help, NULL, run_command },
     { "train", "train a small Llama, context parallel and sharded", NULL,
       train_show_help, train_command },
+    { "dump", "show what the ranks of a running job did last", dump_help, NULL,
+      dump_command },
     { "bench", "run a benchmark, or list them", bench_help, NULL, bench_command },
     { "version", "print the version", version_help, NULL, version_command },
     { "help", "explain a command", help_help, NULL, help_command },

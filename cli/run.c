@@ -39,6 +39,9 @@ const char run_help[] =
     "      --grace SECONDS  from asking ranks to end (SIGTERM) to ending them\n"
     "                       (SIGKILL), 0 to 86400, decimals allowed; default "
     "5\n"
+    "      --dump FILE      when a rank has failed, write what all did last to "
+    "FILE,\n"
+    "                       an object a line\n"
     "      --log-dir DIR    also write what each rank prints to DIR/rank-N.out "
     "and\n"
     "                       DIR/rank-N.err, which must not be there; DIR is "
@@ -71,11 +74,12 @@ const char run_help[] =
     "was started), 1 for anything else that went wrong.\n";
 
 /* getopt's codes of options that have no letter. */
-enum { OPTION_GRACE = 256, OPTION_LOG_DIR, OPTION_NO_PREFIX };
+enum { OPTION_GRACE = 256, OPTION_DUMP, OPTION_LOG_DIR, OPTION_NO_PREFIX };
 
 static const struct option long_options[] = {
     { "ranks", required_argument, NULL, 'n' },
     { "grace", required_argument, NULL, OPTION_GRACE },
+    { "dump", required_argument, NULL, OPTION_DUMP },
     { "log-dir", required_argument, NULL, OPTION_LOG_DIR },
     { "no-prefix", no_argument, NULL, OPTION_NO_PREFIX },
     { "help", no_argument, NULL, 'h' },
@@ -83,7 +87,8 @@ static const struct option long_options[] = {
 };
 
 static const char *const option_names[] = {
-    "--ranks", "--grace", "--log-dir", "--no-prefix", "--help", "-n", "-h", NULL
+    "--ranks", "--grace", "--dump", "--log-dir", "--no-prefix",
+    "--help",  "-n",      "-h",     NULL
 };
 
 #define SEE_HELP "'raddle run --help' explains"
@@ -122,13 +127,15 @@ static bool parse_grace(const char *text, int64_t *ms)
     return true;
 }
 
-static bool parse_log_dir(const char *text, const char **folder)
+static bool parse_name(const char *option, const char *kind, const char *text,
+                       const char **name)
 {
     if (*text == '\0') {
-        say(RUN, "--log-dir takes a folder, and got an empty name; " SEE_HELP);
+        say(RUN, "%s takes a %s, and got an empty name; " SEE_HELP, option,
+            kind);
         return false;
     }
-    *folder = text;
+    *name = text;
     return true;
 }
 
@@ -170,7 +177,11 @@ static parsed parse_options(run_options *o, int argc, char **argv)
                 return PARSED_WRONG;
             break;
         case OPTION_LOG_DIR:
-            if (!parse_log_dir(optarg, &o->log_dir))
+            if (!parse_name("--log-dir", "folder", optarg, &o->log_dir))
+                return PARSED_WRONG;
+            break;
+        case OPTION_DUMP:
+            if (!parse_name("--dump", "file", optarg, &o->dump))
                 return PARSED_WRONG;
             break;
         case OPTION_NO_PREFIX:

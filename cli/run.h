@@ -19,6 +19,7 @@ typedef struct run_options {
     int64_t grace_ms; /* from SIGTERM to SIGKILL */
     run_prefix prefix;
     const char *log_dir; /* for what ranks print; NULL: none */
+    const char *dump;    /* for what ranks did last; NULL: none */
     char *path;          /* of the program */
     char **argv;         /* of the program, as typed; ended by NULL */
 } run_options;

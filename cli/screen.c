@@ -375,6 +375,14 @@ static void show(keeper *k)
     free(rows);
 }
 
+static void record(keeper *k)
+{
+    char why[SAY_MOST];
+
+    if (k->recording != NULL && !recording_write(k->recording, why, sizeof why))
+        say(k->options->who, "%s", why);
+}
+
 void screen_show(keeper *k)
 {
     if (k->screen_shown || (k->first.rank < 0 && k->ended_by != SIGQUIT))
@@ -383,4 +391,5 @@ void screen_show(keeper *k)
     /* Of one rank that failed the last line tells all. */
     if (k->options->ranks > 1 || k->first.rank < 0)
         show(k);
+    record(k);
 }

@@ -7,6 +7,7 @@
 #include "keeper.h"
 #include "logs.h"
 #include "output.h"
+#include "recording.h"
 #include "say.h"
 
 #include <poll.h>
@@ -44,7 +45,8 @@ typedef struct keeper {
     rdl_job *job;
     bool job_failed; /* rdl_job_serve did; it is not asked again */
     output *out;
-    logs *logs; /* NULL: none are wanted */
+    logs *logs;           /* NULL: none are wanted */
+    recording *recording; /* likewise */
     int signal_fd;
     struct pollfd *polled;
     struct rlimit descriptors; /* as ranks get it back */

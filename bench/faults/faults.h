@@ -113,7 +113,7 @@ typedef struct faults_program {
 void faults_make(faults_program *program, uint64_t seed, int run,
                  faults_kind kind);
 
-/* The next number of a generator, below that. */
+/* The next number of a generator, below that; 0 if that is 0. */
 uint64_t faults_draw(uint64_t *state, uint64_t below);
 
 /* This rank's place in the group; -1: none. */

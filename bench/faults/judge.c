@@ -70,14 +70,27 @@ static bool find_of(const char *text, const char *what, unsigned *ranks)
     return found;
 }
 
+/* "rank 1 sends 2 elements to rank 3": both, who are shown and not accused; 0 if the
+ * sentence is not of that kind. */
+static unsigned read_pair(const char *text)
+{
+    const char *pair = strstr(text, ": all_to_all_v: rank "), *to, *end;
+
+    to = pair != NULL ? strstr(pair, " elements to rank ") : NULL;
+    if (to == NULL)
+        return 0;
+    return read_ranks(strstr(pair, "rank "), &end) |
+           read_ranks(strstr(to, "rank "), &end);
+}
+
 static saying read_mismatch(const char *text)
 {
-    saying s = { FAULTS_CAMPS, 0 };
+    saying s = { FAULTS_CULPRIT, 0 };
 
     if (find_of(text, " differs from ", &s.ranks) ||
         find_of(text, " differ from ", &s.ranks))
-        s.verdict = FAULTS_CULPRIT;
-    return s;
+        return s;
+    return (saying){ FAULTS_CAMPS, read_pair(text) };
 }
 
 static saying read_timeout(const char *text)
@@ -156,7 +169,11 @@ static void judge_saying(const faults_program *p, int rank,
 {
     saying s = read_sentence(r->sentence);
 
-    if (s.verdict != p->verdict || (accuses(s.verdict) && s.ranks != p->faulty))
+    bool of_others = s.verdict == FAULTS_CAMPS
+                         ? s.ranks != 0 && (s.ranks & p->faulty) == 0
+                         : accuses(s.verdict) && s.ranks != p->faulty;
+
+    if (s.verdict != p->verdict || of_others)
         mark(marks, &marks->wrong_verdict,
              "rank %d: expected %s of rank %d, got %s: %s: %s", rank,
              faults_verdict_names[p->verdict], p->culprit,

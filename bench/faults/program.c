@@ -31,7 +31,7 @@ uint64_t faults_draw(uint64_t *state, uint64_t below)
 
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (x ^ x >> 31) % below;
+    return below > 0 ? (x ^ x >> 31) % below : 0;
 }
 
 static int draw(uint64_t *state, int below)

@@ -43,6 +43,7 @@ typedef struct player {
     bool leaves; /* after a failure it closes its world */
     bool has_bomb;
     pthread_t bomb;
+    int waker; /* the pipe of a process that wakes this one */
     faults_report report;
     int64_t starved; /* at the fault's step */
 } player;
@@ -225,61 +226,73 @@ static rdl_status issue(player *p, int step)
 
 /* --- the fault ------------------------------------------------------------- */
 
-/* Somebody must wake us. More than once, lest the first comes too early. */
-static void have_waker(void)
+/* Somebody must wake us, once it gets a byte: it is made before there are threads. More
+ * than once, lest the first comes too early. */
+static void make_waker(player *p)
 {
     pid_t me = getpid();
+    int ends[2];
+    char byte;
 
-    if (fork() != 0)
+    if (pipe(ends) != 0)
         return;
-    nap_ms(PAUSE_MS);
-    for (int i = 0; i < 10; i++) {
-        if (kill(me, SIGCONT) != 0)
-            break;
-        nap_ms(50);
+    p->waker = ends[1];
+    if (fork() != 0) {
+        close(ends[0]);
+        return;
     }
+    close(ends[1]);
+    if (read(ends[0], &byte, 1) != 1)
+        _exit(0);
+    nap_ms(PAUSE_MS);
+    for (int i = 0; i < 10 && kill(me, SIGCONT) == 0; i++)
+        nap_ms(50);
     _exit(0);
 }
 
+static void pause_here(const player *p)
+{
+    if (write(p->waker, "", 1) == 1)
+        kill(getpid(), SIGSTOP);
+}
+
 /* What may strike at any moment. */
-static void strike(const faults_program *program)
+static void strike(const player *p)
 {
     say_fault();
-    switch (program->kind) {
+    switch (p->program->kind) {
     case FAULTS_KILL_KIND:
         kill(getpid(), SIGKILL);
         break;
     case FAULTS_PAUSE_KIND:
-        have_waker();
-        kill(getpid(), SIGSTOP);
+        pause_here(p);
         break;
     case FAULTS_STOP_KIND:
         kill(getpid(), SIGSTOP);
         break;
     default:
-        _exit(program->variant == 0 ? 0 : FAULTS_EXITED);
+        _exit(p->program->variant == 0 ? 0 : FAULTS_EXITED);
     }
 }
 
 static void *run_bomb(void *arg)
 {
-    const faults_program *program = arg;
+    const player *p = arg;
 
-    nap_ns(program->delay);
-    strike(program);
+    nap_ns(p->program->delay);
+    strike(p);
     return NULL;
 }
 
 static void arm(player *p)
 {
     if (p->program->delay == 0) {
-        strike(p->program);
+        strike(p);
         return;
     }
-    p->has_bomb = pthread_create(&p->bomb, NULL, run_bomb,
-                                 (void *)(uintptr_t)p->program) == 0;
+    p->has_bomb = pthread_create(&p->bomb, NULL, run_bomb, p) == 0;
     if (!p->has_bomb)
-        strike(p->program);
+        strike(p);
 }
 
 /* An error of this rank alone, and what programs do then. Does not return. */
@@ -510,6 +523,14 @@ static int close_all(player *p, int code)
     return code;
 }
 
+/* Before there is a world to ask. */
+static bool is_culprit(const faults_program *program)
+{
+    const char *rank = getenv("RADDLE_RANK");
+
+    return rank != NULL && atoi(rank) == program->culprit;
+}
+
 int faults_rank(const faults_program *program)
 {
     player *p = calloc(1, sizeof *p);
@@ -519,6 +540,8 @@ int faults_rank(const faults_program *program)
     if (p == NULL)
         return say_wrong("no memory");
     p->program = program;
+    if (program->kind == FAULTS_PAUSE_KIND && is_culprit(program))
+        make_waker(p);
     st = open_all(p);
     if (st != RDL_OK || !draw_turns(p))
         return say_wrong(st != RDL_OK ? rdl_error_detail() : "no memory");

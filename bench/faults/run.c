@@ -23,8 +23,6 @@
 #define MARK "RADDLE_FAULTS_MARK"
 #define TEXT_MOST 96
 
-extern char **environ;
-
 typedef struct child {
     pid_t pid;
     int pidfd;

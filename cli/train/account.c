@@ -30,6 +30,38 @@ int64_t account_shm_bytes(void)
     return bytes;
 }
 
+/* The header belongs to no rank: it is the first one's here, to be counted once. */
+static void list_spent(const rdl_account *a, bool first,
+                       int64_t own[SPENT_KINDS])
+{
+    const rdl_account_arena *arena = &a->arena_rank;
+
+    own[SPENT_HEADER] = first ? (int64_t)a->arena_total.header : 0;
+    own[SPENT_STATE] = (int64_t)arena->state;
+    own[SPENT_SLOTS] = (int64_t)arena->slots;
+    own[SPENT_TEXTS] = (int64_t)arena->texts;
+    own[SPENT_RECORDS] = (int64_t)arena->records;
+    own[SPENT_STAGING] = (int64_t)arena->staging;
+    own[SPENT_HEAP] = (int64_t)arena->heap;
+    own[SPENT_PAGE_TABLES] = (int64_t)a->page_table_bytes;
+    own[SPENT_PRIVATE] = (int64_t)(a->private_bytes + a->host_bytes);
+}
+
+static rdl_status bring_together(account *a, rdl_world *world,
+                                 const rdl_account *own)
+{
+    const rdl_call call = { .caller = "account" };
+    int64_t spent[SPENT_KINDS];
+    rdl_status st;
+
+    list_spent(own, rdl_world_rank(world) == 0, spent);
+    st = rdl_all_reduce(world, RDL_WORLD, spent, a->rank, SPENT_KINDS,
+                        RDL_INT64, RDL_MAX, &call);
+    return st != RDL_OK ? st
+                        : rdl_all_reduce(world, RDL_WORLD, spent, a->all,
+                                         SPENT_KINDS, RDL_INT64, RDL_SUM, &call);
+}
+
 bool account_take(account *a, rdl_world *world, int64_t shm_peak, trouble *t)
 {
     const rdl_call call = { .caller = "account" };
@@ -46,7 +78,8 @@ bool account_take(account *a, rdl_world *world, int64_t shm_peak, trouble *t)
     if (rdl_all_reduce(world, RDL_WORLD, most, most, 5, RDL_INT64, RDL_MAX,
                        &call) != RDL_OK ||
         rdl_all_reduce(world, RDL_WORLD, &shm_peak, &a->shm_peak, 1, RDL_INT64,
-                       RDL_SUM, &call) != RDL_OK)
+                       RDL_SUM, &call) != RDL_OK ||
+        bring_together(a, world, &own) != RDL_OK)
         return trouble_note(t, STATUS_FAILED, "%s", rdl_error_detail());
     a->groups_opened = most[0];
     a->communicators = most[1];

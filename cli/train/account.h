@@ -8,8 +8,31 @@
 #include <raddle/world.h>
 #include <stdint.h>
 
-/* The most that any rank has, but for shm_peak, which is of all together. */
+/* Bytes by what they are for: number, name in JSON, and words. */
+#define SPENT_MAP(X)                                                           \
+    X(HEADER, header, "header")                                                \
+    X(STATE, state, "state and tables")                                        \
+    X(SLOTS, slots, "slots")                                                   \
+    X(TEXTS, texts, "texts")                                                   \
+    X(RECORDS, records, "records")                                             \
+    X(STAGING, staging, "staging")                                             \
+    X(HEAP, heap, "heap")                                                      \
+    X(PAGE_TABLES, page_tables, "page tables")                                 \
+    X(PRIVATE, private, "private")
+
+typedef enum spending {
+#define X(number, name, words) SPENT_##number,
+    SPENT_MAP(X)
+#undef X
+        SPENT_KINDS
+} spending;
+
+/* The most that any rank has, but for shm_peak and all, which are of all ranks
+ * together. Those from header to heap are the arena: all of them sum up to
+ * arena_total. */
 typedef struct account {
+    int64_t rank[SPENT_KINDS];
+    int64_t all[SPENT_KINDS];
     int64_t groups_opened;
     int64_t communicators;
     int64_t arena_rank;

@@ -219,6 +219,15 @@ bool report_step(report *r, const step_report *s, bool show, trouble *t)
 
 /* --- the account ----------------------------------------------------------- */
 
+static void print_spent(text *line, const char *name, const int64_t *spent)
+{
+    json_open(line, name);
+#define X(number, key, words) json_integer(line, #key, spent[SPENT_##number]);
+    SPENT_MAP(X)
+#undef X
+    json_close(line);
+}
+
 static void print_account(const account *a)
 {
     text line = { .data = NULL };
@@ -231,6 +240,8 @@ static void print_account(const account *a)
     json_integer(&line, "arena_bytes_total", a->arena_total);
     json_integer(&line, "dev_shm_peak_bytes", a->shm_peak);
     json_integer(&line, "collectives", a->collectives);
+    print_spent(&line, "bytes_per_rank", a->rank);
+    print_spent(&line, "bytes_total", a->all);
     json_close(&line);
     json_close(&line);
     if (line.data != NULL)
@@ -252,6 +263,26 @@ static void say_account(report *r, const account *a, const step_report *last)
         a->communicators, a->communicators == 1 ? "" : "s",
         digits_of(a->collectives).text, (double)a->arena_rank / 1048576,
         (double)a->arena_total / 1048576, a->shm_peak);
+}
+
+/* What is taken, for what. */
+static void say_spent(report *r, const account *a)
+{
+    static const char *const names[] = {
+#define X(number, key, words) words,
+        SPENT_MAP(X)
+#undef X
+    };
+    char line[SAY_MOST / 2] = "";
+    size_t at = 0;
+
+    for (int i = 0; i < SPENT_KINDS && at < sizeof line; i++)
+        if (a->all[i] > 0)
+            at += (size_t)snprintf(line + at, sizeof line - at, "%s%s %s (%s)",
+                                   at > 0 ? ", " : "", names[i],
+                                   digits_of(a->rank[i]).text,
+                                   digits_of(a->all[i]).text);
+    report_say(r, "bytes of a rank (of all): %s", line);
 }
 
 void report_hidden(report *r, int64_t took, int64_t waited)
@@ -278,6 +309,7 @@ bool report_account(report *r, rdl_world *world, const step_report *last,
         return true;
     if (!r->json) {
         say_account(r, &a, last);
+        say_spent(r, &a);
         return true;
     }
     print_account(&a);

@@ -13,6 +13,17 @@
 extern "C" {
 #endif
 
+/* Bytes of the arena, by what they are for. */
+typedef struct rdl_account_arena {
+    uint64_t header; /* of the whole: who we are, and who is dead; 0 of a rank */
+    uint64_t state;  /* how each rank fares, and its table of groups */
+    uint64_t slots;  /* of groups in use */
+    uint64_t texts;  /* rank lists, names, call sites, sentences */
+    uint64_t records; /* what each rank did last */
+    uint64_t staging; /* data on its way */
+    uint64_t heap;    /* what rdl_mem_alloc gave */
+} rdl_account_arena;
+
 typedef struct rdl_account {
     uint64_t groups_opened; /* successful rdl_group_open calls of this rank */
     uint64_t groups_open;   /* of these, lanes open now (RDL_WORLD included) */
@@ -32,6 +43,14 @@ typedef struct rdl_account {
     uint64_t heap_bytes_peak; /* the most of these there ever were */
     uint64_t collectives_mapped; /* operations that read their members' memory where
                                     it lies, in one copy (raddle/memory.h) */
+    rdl_account_arena arena_rank; /* without the heap arena_bytes_rank in sum */
+    rdl_account_arena arena_total; /* of all ranks: arena_bytes_total in sum */
+    uint64_t page_table_bytes; /* of this process for the arena, and for a heap of the
+                                  world's own; ranks of one process share them, and
+                                  each counts them */
+    uint64_t private_bytes; /* allocated by this world: groups, works, streams,
+                                  units of FSDP, with what the library adds to each */
+    uint64_t host_bytes; /* by its host; worlds that share it each count it */
 } rdl_account;
 
 RDL_CALL rdl_status rdl_account_read(rdl_world *world, rdl_account *out);

@@ -24,6 +24,7 @@
 #define RADDLE_COLLECTIVE_H
 
 #include <raddle/group.h>
+#include <raddle/site.h>
 #include <raddle/status.h>
 #include <raddle/world.h>
 #include <stdbool.h>
@@ -231,7 +232,90 @@ RDL_CALL rdl_status rdl_exchange(rdl_world *world, rdl_group group,
                                  const rdl_transfer *transfers, int count,
                                  const rdl_call *call);
 
+/* The same with a call site (raddle/site.h). */
+RDL_CALL rdl_status rdl_barrier_at(rdl_world *world, rdl_group group,
+                                   const rdl_call *call, const char *site);
+RDL_CALL rdl_status rdl_broadcast_at(rdl_world *world, rdl_group group,
+                                     void *buffer, size_t count,
+                                     rdl_dtype dtype, int root,
+                                     const rdl_call *call, const char *site);
+RDL_CALL rdl_status rdl_reduce_at(rdl_world *world, rdl_group group,
+                                  const void *input, void *output, size_t count,
+                                  rdl_dtype dtype, rdl_reduction reduction,
+                                  int root, const rdl_call *call,
+                                  const char *site);
+RDL_CALL rdl_status rdl_all_reduce_at(rdl_world *world, rdl_group group,
+                                      const void *input, void *output,
+                                      size_t count, rdl_dtype dtype,
+                                      rdl_reduction reduction,
+                                      const rdl_call *call, const char *site);
+RDL_CALL rdl_status rdl_gather_at(rdl_world *world, rdl_group group,
+                                  const void *input, void *output, size_t count,
+                                  rdl_dtype dtype, int root,
+                                  const rdl_call *call, const char *site);
+RDL_CALL rdl_status rdl_scatter_at(rdl_world *world, rdl_group group,
+                                   const void *input, void *output,
+                                   size_t count, rdl_dtype dtype, int root,
+                                   const rdl_call *call, const char *site);
+RDL_CALL rdl_status rdl_all_gather_at(rdl_world *world, rdl_group group,
+                                      const void *input, void *output,
+                                      size_t count, rdl_dtype dtype,
+                                      const rdl_call *call, const char *site);
+RDL_CALL rdl_status rdl_reduce_scatter_at(rdl_world *world, rdl_group group,
+                                          const void *input, void *output,
+                                          size_t count, rdl_dtype dtype,
+                                          rdl_reduction reduction,
+                                          const rdl_call *call,
+                                          const char *site);
+RDL_CALL rdl_status rdl_all_to_all_at(rdl_world *world, rdl_group group,
+                                      const void *input, void *output,
+                                      size_t count, rdl_dtype dtype,
+                                      const rdl_call *call, const char *site);
+RDL_CALL rdl_status rdl_all_gather_v_at(rdl_world *world, rdl_group group,
+                                        const void *input, void *output,
+                                        const size_t *counts, rdl_dtype dtype,
+                                        const rdl_call *call, const char *site);
+RDL_CALL rdl_status rdl_reduce_scatter_v_at(
+    rdl_world *world, rdl_group group, const void *input, void *output,
+    const size_t *counts, rdl_dtype dtype, rdl_reduction reduction,
+    const rdl_call *call, const char *site);
+RDL_CALL rdl_status rdl_all_to_all_v_at(rdl_world *world, rdl_group group,
+                                        const void *input,
+                                        const size_t *input_counts, void *output,
+                                        const size_t *output_counts,
+                                        rdl_dtype dtype, const rdl_call *call,
+                                        const char *site);
+RDL_CALL rdl_status rdl_send_at(rdl_world *world, rdl_group group,
+                                const void *buffer, size_t count,
+                                rdl_dtype dtype, int peer, const rdl_call *call,
+                                const char *site);
+RDL_CALL rdl_status rdl_receive_at(rdl_world *world, rdl_group group,
+                                   void *buffer, size_t count, rdl_dtype dtype,
+                                   int peer, const rdl_call *call,
+                                   const char *site);
+RDL_CALL rdl_status rdl_exchange_at(rdl_world *world, rdl_group group,
+                                    const rdl_transfer *transfers, int count,
+                                    const rdl_call *call, const char *site);
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifndef RDL_NO_SITES
+#define rdl_barrier(...) rdl_barrier_at(__VA_ARGS__, RDL_HERE)
+#define rdl_broadcast(...) rdl_broadcast_at(__VA_ARGS__, RDL_HERE)
+#define rdl_reduce(...) rdl_reduce_at(__VA_ARGS__, RDL_HERE)
+#define rdl_all_reduce(...) rdl_all_reduce_at(__VA_ARGS__, RDL_HERE)
+#define rdl_gather(...) rdl_gather_at(__VA_ARGS__, RDL_HERE)
+#define rdl_scatter(...) rdl_scatter_at(__VA_ARGS__, RDL_HERE)
+#define rdl_all_gather(...) rdl_all_gather_at(__VA_ARGS__, RDL_HERE)
+#define rdl_reduce_scatter(...) rdl_reduce_scatter_at(__VA_ARGS__, RDL_HERE)
+#define rdl_all_to_all(...) rdl_all_to_all_at(__VA_ARGS__, RDL_HERE)
+#define rdl_all_gather_v(...) rdl_all_gather_v_at(__VA_ARGS__, RDL_HERE)
+#define rdl_reduce_scatter_v(...) rdl_reduce_scatter_v_at(__VA_ARGS__, RDL_HERE)
+#define rdl_all_to_all_v(...) rdl_all_to_all_v_at(__VA_ARGS__, RDL_HERE)
+#define rdl_send(...) rdl_send_at(__VA_ARGS__, RDL_HERE)
+#define rdl_receive(...) rdl_receive_at(__VA_ARGS__, RDL_HERE)
+#define rdl_exchange(...) rdl_exchange_at(__VA_ARGS__, RDL_HERE)
 #endif
 #endif

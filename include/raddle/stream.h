@@ -17,6 +17,7 @@
 #ifndef RADDLE_STREAM_H
 #define RADDLE_STREAM_H
 
+#include <raddle/site.h>
 #include <raddle/status.h>
 #include <raddle/world.h>
 #include <stddef.h>
@@ -79,7 +80,22 @@ RDL_CALL rdl_status rdl_event_synchronize(rdl_event *event, int64_t timeout_ms);
 /* RDL_OK: the point was passed; RDL_AGAIN: not yet. */
 RDL_CALL rdl_status rdl_event_query(rdl_event *event);
 
+/* The same with a call site (raddle/site.h). */
+RDL_CALL rdl_status rdl_stream_synchronize_at(rdl_stream *stream,
+                                              int64_t timeout_ms,
+                                              const char *site);
+RDL_CALL rdl_status rdl_event_synchronize_at(rdl_event *event,
+                                             int64_t timeout_ms,
+                                             const char *site);
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifndef RDL_NO_SITES
+#define rdl_stream_synchronize(...)                                            \
+    rdl_stream_synchronize_at(__VA_ARGS__, RDL_HERE)
+#define rdl_event_synchronize(...)                                             \
+    rdl_event_synchronize_at(__VA_ARGS__, RDL_HERE)
 #endif
 #endif

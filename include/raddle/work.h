@@ -15,6 +15,7 @@
 
 #include <raddle/collective.h>
 #include <raddle/group.h>
+#include <raddle/site.h>
 #include <raddle/status.h>
 #include <raddle/stream.h>
 #include <raddle/world.h>
@@ -60,7 +61,24 @@ RDL_CALL rdl_status rdl_batch_begin(rdl_world *world, rdl_batch **out);
  * of the batch as a whole. call may be NULL; its limit is not used. */
 RDL_CALL rdl_status rdl_batch_end(rdl_batch *batch, const rdl_call *call);
 
+/* The same with a call site (raddle/site.h). */
+RDL_CALL rdl_status rdl_work_wait_at(rdl_world *world, rdl_work work,
+                                     int64_t timeout_ms, const char *site);
+RDL_CALL rdl_status rdl_work_fence_at(rdl_world *world, rdl_work work,
+                                      rdl_stream *stream, const char *site);
+RDL_CALL rdl_status rdl_work_revoke_at(rdl_world *world, rdl_work work,
+                                       const char *site);
+RDL_CALL rdl_status rdl_group_revoke_at(rdl_world *world, rdl_group group,
+                                        const char *site);
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifndef RDL_NO_SITES
+#define rdl_work_wait(...) rdl_work_wait_at(__VA_ARGS__, RDL_HERE)
+#define rdl_work_fence(...) rdl_work_fence_at(__VA_ARGS__, RDL_HERE)
+#define rdl_work_revoke(...) rdl_work_revoke_at(__VA_ARGS__, RDL_HERE)
+#define rdl_group_revoke(...) rdl_group_revoke_at(__VA_ARGS__, RDL_HERE)
 #endif
 #endif

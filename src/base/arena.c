@@ -15,11 +15,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What of the header size ranks use. */
+/* What of the header size ranks use, in whole pages. */
 static size_t header_used(int size)
 {
-    return offsetof(rdl_header, obituaries) +
-           (size_t)size * sizeof(rdl_obituary);
+    size_t bytes =
+        offsetof(rdl_header, obituaries) + (size_t)size * sizeof(rdl_obituary);
+
+    return (bytes + RDL_PAGE - 1) & ~(size_t)(RDL_PAGE - 1);
+}
+
+size_t rdl_arena_header_bytes(const rdl_arena *arena)
+{
+    return header_used(arena->size);
 }
 
 uint64_t rdl_layout_hash(void)
@@ -42,6 +49,7 @@ uint64_t rdl_layout_hash(void)
         offsetof(rdl_slice, bell),
         offsetof(rdl_slice, recorded),
         offsetof(rdl_slice, reason),
+        offsetof(rdl_slice, taken),
         offsetof(rdl_header, heap_bytes),
         offsetof(rdl_header, obituaries),
         RDL_SEQUENCE_BITS,
@@ -55,6 +63,7 @@ uint64_t rdl_layout_hash(void)
         RDL_SLICE_BYTES,
         RDL_HEADER_BYTES,
         RDL_HEAP_ALIGN,
+        RDL_PURPOSES,
         RDL_MAX_RANKS,
         RDL_GROUPS_MOST,
         __BYTE_ORDER__,
@@ -141,14 +150,16 @@ static rdl_status check_header(const rdl_header *h, size_t bytes)
     return RDL_OK;
 }
 
+typedef rdl_status (*mapper)(int fd, size_t offset, size_t bytes, void **out);
+
 /* Checks the file by its header, and reads what one must know to map it. */
-static rdl_status look_at(int fd, size_t bytes, rdl_arena *arena)
+static rdl_status look_at(int fd, size_t bytes, rdl_arena *arena, mapper how)
 {
     void *memory;
     rdl_header *h;
     rdl_status st;
 
-    RDL_TRY(rdl_os_map(fd, 0, RDL_HEADER_BYTES, &memory));
+    RDL_TRY(how(fd, 0, RDL_HEADER_BYTES, &memory));
     h = memory;
     st = check_header(h, bytes);
     arena->size = (int)h->size;
@@ -168,22 +179,31 @@ static void map_heaps(rdl_arena *arena)
         return;
     rdl_os_leave_out_of_dumps(heaps, bytes);
     arena->heaps = heaps;
+    rdl_pieces_init(&arena->heap_pieces, heaps, bytes);
 }
 
-static rdl_status map(rdl_arena *arena, const struct stat *st)
+/* What everyone looks at who joins: the header, and how each rank fares. */
+static void note_pieces(rdl_arena *arena)
+{
+    rdl_pieces_init(&arena->pieces, arena->base, arena->bytes);
+    rdl_pieces_touch(&arena->pieces, arena->header, header_used(arena->size));
+    for (int rank = 0; rank < arena->size; rank++)
+        rdl_pieces_touch(&arena->pieces, rdl_arena_slice(arena, rank), RDL_PAGE);
+}
+
+static rdl_status map(rdl_arena *arena, const struct stat *st, mapper how)
 {
     void *base;
 
-    RDL_TRY(look_at(arena->fd, (size_t)st->st_size, arena));
+    RDL_TRY(look_at(arena->fd, (size_t)st->st_size, arena, how));
     arena->bytes = fixed_bytes(arena->size);
-    RDL_TRY(rdl_os_map(arena->fd, 0, arena->bytes, &base));
+    RDL_TRY(how(arena->fd, 0, arena->bytes, &base));
     arena->header = base;
     arena->base = base;
-    map_heaps(arena);
     return RDL_OK;
 }
 
-rdl_status rdl_arena_map(rdl_arena *arena, int fd)
+static rdl_status check_and_map(rdl_arena *arena, int fd, mapper how)
 {
     struct stat st;
     int seals;
@@ -205,7 +225,20 @@ rdl_status rdl_arena_map(rdl_arena *arena, int fd)
         .device = (uint64_t)st.st_dev,
         .inode = (uint64_t)st.st_ino,
     };
-    return map(arena, &st);
+    return map(arena, &st, how);
+}
+
+rdl_status rdl_arena_map(rdl_arena *arena, int fd)
+{
+    RDL_TRY(check_and_map(arena, fd, rdl_os_map));
+    note_pieces(arena);
+    map_heaps(arena);
+    return RDL_OK;
+}
+
+rdl_status rdl_arena_map_to_read(rdl_arena *arena, int fd)
+{
+    return check_and_map(arena, fd, rdl_os_map_to_read);
 }
 
 void rdl_arena_unmap(rdl_arena *arena)
@@ -214,6 +247,13 @@ void rdl_arena_unmap(rdl_arena *arena)
     if (arena->heaps != NULL)
         rdl_os_unmap(arena->heaps, (size_t)arena->size * arena->heap_bytes);
     close(arena->fd);
+    rdl_arena_forget_pieces(arena);
+}
+
+void rdl_arena_forget_pieces(rdl_arena *arena)
+{
+    rdl_pieces_fini(&arena->pieces);
+    rdl_pieces_fini(&arena->heap_pieces);
 }
 
 rdl_status rdl_arena_reserve_state(const rdl_arena *arena, int rank)

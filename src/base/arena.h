@@ -7,6 +7,7 @@
 
 #include "base/layout.h"
 #include "base/os.h"
+#include "base/pieces.h"
 #include "base/status.h"
 
 typedef struct rdl_arena {
@@ -18,6 +19,8 @@ typedef struct rdl_arena {
     int size;             /* ranks */
     int fd;               /* for reserving and counting; the arena's */
     uint64_t device, inode;
+    rdl_pieces pieces;      /* of header and slices */
+    rdl_pieces heap_pieces; /* of the heaps */
 } rdl_arena;
 
 /* Makes the file for size ranks, with heaps as large as the limit of files allows,
@@ -28,7 +31,15 @@ rdl_status rdl_arena_make(int size, int *fd);
  * leave this process address space enough; takes fd on success. RDL_FORMAT: it is
  * none. */
 rdl_status rdl_arena_map(rdl_arena *arena, int fd);
+/* The same for one who only looks: nothing can be written, and heaps are left out. */
+rdl_status rdl_arena_map_to_read(rdl_arena *arena, int fd);
 void rdl_arena_unmap(rdl_arena *arena);
+
+/* For a forked child, which has no mapping: frees what was noted of it. */
+void rdl_arena_forget_pieces(rdl_arena *arena);
+
+/* Reserved of the header. */
+size_t rdl_arena_header_bytes(const rdl_arena *arena);
 
 static inline rdl_slice *rdl_arena_slice(const rdl_arena *arena, int rank)
 {

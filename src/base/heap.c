@@ -34,13 +34,16 @@ static void set_range(rdl_heap *heap, void *begin, size_t bytes)
     atomic_store_explicit(&heap->bytes, bytes, memory_order_release);
 }
 
-void rdl_heap_init(rdl_heap *heap, const rdl_arena *arena, int rank)
+void rdl_heap_init(rdl_heap *heap, rdl_arena *arena, int rank, rdl_purse *purse)
 {
-    *heap = (rdl_heap){ .fd = -1, .own = true };
+    *heap = (rdl_heap){ .fd = -1, .own = true, .purse = purse };
+    heap->pieces = &heap->own_pieces;
     pthread_mutex_init(&heap->lock, NULL);
     if (arena == NULL || arena->heaps == NULL)
         return;
     heap->own = false;
+    heap->slice = rdl_arena_slice(arena, rank);
+    heap->pieces = &arena->heap_pieces;
     heap->fd = arena->fd;
     heap->file_at = arena->bytes + (size_t)rank * arena->heap_bytes;
     set_range(heap, arena->heaps + (size_t)rank * arena->heap_bytes,
@@ -77,6 +80,8 @@ static rdl_status make_own(rdl_heap *heap, size_t least)
         return st;
     }
     rdl_os_leave_out_of_dumps(begin, bytes);
+    rdl_pieces_init(&heap->own_pieces, begin, bytes);
+    rdl_charge(heap->purse, heap->own_pieces.touched);
     heap->fd = fd;
     set_range(heap, begin, bytes);
     return RDL_OK;
@@ -89,12 +94,22 @@ static void give_back_all(rdl_heap *heap)
                              heap->blocks[i].bytes);
 }
 
+/* Under the lock. */
+static void set_reserved(rdl_heap *heap, uint64_t bytes)
+{
+    heap->reserved = bytes;
+    if (heap->slice != NULL)
+        atomic_store_explicit(&heap->slice->taken[RDL_FOR_HEAP], bytes,
+                              memory_order_relaxed);
+}
+
 void rdl_heap_fini(rdl_heap *heap)
 {
     if (heap->own && heap->fd >= 0)
         rdl_os_unmap(begin_of(heap), bytes_of(heap));
     else
         give_back_all(heap);
+    set_reserved(heap, 0);
     rdl_heap_forget(heap);
 }
 
@@ -103,6 +118,7 @@ void rdl_heap_forget(rdl_heap *heap)
     if (heap->own && heap->fd >= 0)
         close(heap->fd);
     pthread_mutex_destroy(&heap->lock);
+    rdl_pieces_fini(&heap->own_pieces);
     rdl_free(heap->blocks);
 }
 
@@ -112,6 +128,11 @@ void rdl_heap_count(rdl_heap *heap, uint64_t *reserved, uint64_t *peak)
     *reserved = heap->reserved;
     *peak = heap->peak;
     pthread_mutex_unlock(&heap->lock);
+}
+
+uint64_t rdl_heap_tables(const rdl_heap *heap)
+{
+    return rdl_pieces_tables(&heap->own_pieces);
 }
 
 uint64_t rdl_heap_descriptors(rdl_heap *heap)
@@ -154,7 +175,7 @@ static rdl_status make_room(rdl_heap *heap)
 
     if (heap->count < heap->room)
         return RDL_OK;
-    blocks = rdl_realloc(heap->blocks, room * sizeof *blocks);
+    blocks = rdl_realloc_for(heap->purse, heap->blocks, room * sizeof *blocks);
     if (blocks == NULL)
         return rdl_fail(RDL_NO_MEMORY,
                         "rdl_mem_alloc: no memory for a list of %zu blocks",
@@ -217,6 +238,7 @@ static void erase(rdl_heap *heap, size_t at)
 static rdl_status fill(rdl_heap *heap, size_t at, size_t bytes)
 {
     RDL_TRY(rdl_limits_check_memory(bytes, "rdl_mem_alloc"));
+    rdl_pieces_touch(heap->pieces, begin_of(heap) + at, bytes);
     return rdl_os_reserve(heap->fd, heap->file_at + at, bytes);
 }
 
@@ -224,7 +246,7 @@ static void filled(rdl_heap *heap, size_t at, size_t bytes, rdl_status st)
 {
     pthread_mutex_lock(&heap->lock);
     if (st == RDL_OK)
-        heap->reserved += bytes;
+        set_reserved(heap, heap->reserved + bytes);
     else
         erase(heap, at);
     if (heap->reserved > heap->peak)
@@ -262,7 +284,7 @@ static rdl_status discard(rdl_heap *heap, rdl_block block)
     RDL_TRY(rdl_os_discard(heap->fd, heap->file_at + block.at, block.bytes));
     pthread_mutex_lock(&heap->lock);
     erase(heap, block.at);
-    heap->reserved -= block.bytes;
+    set_reserved(heap, heap->reserved - block.bytes);
     pthread_mutex_unlock(&heap->lock);
     return RDL_OK;
 }

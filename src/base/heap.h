@@ -13,6 +13,7 @@
 #define RDL_BASE_HEAP_H
 
 #include "base/arena.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <pthread.h>
@@ -43,8 +44,12 @@ typedef struct rdl_heap {
     _Atomic uintptr_t begin;
     _Atomic size_t bytes;
     int fd;
-    size_t file_at;       /* of the range in the file */
-    bool own;             /* file and mapping are this heap's */
+    size_t file_at;   /* of the range in the file */
+    bool own;         /* file and mapping are this heap's */
+    rdl_purse *purse; /* its private memory's; NULL: nobody's */
+    rdl_slice *slice; /* where what is reserved is noted; NULL: it is its own */
+    rdl_pieces *pieces; /* of the mapping that it lies in */
+    rdl_pieces own_pieces;
     pthread_mutex_t lock; /* protects all below */
     rdl_block *blocks;    /* by their place */
     size_t count;
@@ -55,8 +60,8 @@ typedef struct rdl_heap {
 
 /* The heap of rank in arena. Where that is not mapped, or arena is NULL, the heap
  * gets a nameless file of its own when first something is taken. Holds nothing
- * yet. */
-void rdl_heap_init(rdl_heap *heap, const rdl_arena *arena, int rank);
+ * yet. Private memory is the purse's, which may be NULL. */
+void rdl_heap_init(rdl_heap *heap, rdl_arena *arena, int rank, rdl_purse *purse);
 
 /* Gives all back, pinned or not. */
 void rdl_heap_fini(rdl_heap *heap);
@@ -114,6 +119,9 @@ void rdl_heap_unpin(rdl_heap *heap, rdl_pins *pins);
 void rdl_heap_count(rdl_heap *heap, uint64_t *reserved, uint64_t *peak);
 
 /* 1 with a file of its own, else 0. */
+/* Bytes of page tables, if its mapping is its own. */
+uint64_t rdl_heap_tables(const rdl_heap *heap);
+
 uint64_t rdl_heap_descriptors(rdl_heap *heap);
 
 #endif

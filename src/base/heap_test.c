@@ -28,10 +28,12 @@ static heaps *open_heaps(void)
     CHECK_OK(rdl_arena_make(2, &fd));
     CHECK_OK(rdl_arena_map(&h->arena, fd));
     CHECK(h->arena.heaps != NULL);
+    for (int rank = 0; rank < 2; rank++) /* where what is taken is noted */
+        CHECK_OK(rdl_arena_reserve_state(&h->arena, rank));
     h->heap_bytes = h->arena.heap_bytes;
     h->arena.heap_bytes = UNITS * UNIT;
-    rdl_heap_init(&h->one, &h->arena, 0);
-    rdl_heap_init(&h->two, &h->arena, 1);
+    rdl_heap_init(&h->one, &h->arena, 0, NULL);
+    rdl_heap_init(&h->two, &h->arena, 1, NULL);
     return h;
 }
 
@@ -98,7 +100,7 @@ RDL_TEST(what_is_left_goes_back_at_the_end)
     take(&h->one, UNIT);
     rdl_heap_fini(&h->one);
     CHECK_INT(file_bytes(h), before);
-    rdl_heap_init(&h->one, &h->arena, 0);
+    rdl_heap_init(&h->one, &h->arena, 0, NULL);
     close_heaps(h);
 }
 
@@ -182,7 +184,7 @@ RDL_TEST(a_heap_without_an_arena_has_a_file_of_its_own)
     rdl_heap heap;
     unsigned char *a;
 
-    rdl_heap_init(&heap, NULL, 0);
+    rdl_heap_init(&heap, NULL, 0, NULL);
     CHECK_INT(rdl_heap_descriptors(&heap), 0);
     CHECK(!rdl_heap_has(&heap, NULL));
     a = take(&heap, 3 * UNIT);

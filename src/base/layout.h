@@ -95,6 +95,17 @@ typedef struct rdl_record {
 #define RDL_TEXTS_BYTES ((size_t)16 << 20) /* 4,096 lists of 1,024 ranks */
 #define RDL_REASON 448
 
+/* What a rank's memory in the arena is for. */
+typedef enum rdl_purpose {
+    RDL_FOR_STATE, /* with the table */
+    RDL_FOR_SLOTS,
+    RDL_FOR_TEXTS,
+    RDL_FOR_RECORDS,
+    RDL_FOR_STAGING,
+    RDL_FOR_HEAP,
+    RDL_PURPOSES
+} rdl_purpose;
+
 typedef enum rdl_slice_state {
     RDL_SLICE_EMPTY,
     RDL_SLICE_JOINED,
@@ -117,7 +128,8 @@ typedef struct rdl_slice {
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t bell;     /* written by anyone */
     _Alignas(RDL_CACHE_LINE) _Atomic uint64_t recorded; /* the newest's number */
     _Alignas(RDL_CACHE_LINE) char reason[RDL_REASON];
-    rdl_cpus cpus; /* on which this rank may run */
+    rdl_cpus cpus;                        /* on which this rank may run */
+    _Atomic uint64_t taken[RDL_PURPOSES]; /* bytes; for the account */
 } rdl_slice;
 
 #define RDL_TABLE_AT ((size_t)RDL_PAGE)

@@ -3,8 +3,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/map.h"
 
-#include "base/memory.h"
-
 struct rdl_map_place {
     rdl_key key; /* 0,0: empty; 0,1: removed */
     rdl_pair value;
@@ -28,7 +26,7 @@ static bool is_live(const rdl_map_place *place)
 void rdl_map_fini(rdl_map *map)
 {
     rdl_free(map->places);
-    *map = (rdl_map){ 0 };
+    *map = (rdl_map){ .purse = map->purse };
 }
 
 static rdl_map_place *find(const rdl_map *map, rdl_key key)
@@ -67,11 +65,12 @@ static void insert(rdl_map *map, rdl_key key, rdl_pair value)
 /* Makes room for one more: at most half of the places are ever used. */
 static rdl_status lay_out(rdl_map *map)
 {
-    rdl_map fresh = { .capacity = 16 };
+    rdl_map fresh = { .purse = map->purse, .capacity = 16 };
 
     while (fresh.capacity < 4 * (map->live + 1))
         fresh.capacity *= 2;
-    fresh.places = rdl_calloc(fresh.capacity, sizeof *fresh.places);
+    fresh.places =
+        rdl_calloc_for(map->purse, fresh.capacity, sizeof *fresh.places);
     if (fresh.places == NULL)
         return rdl_fail(RDL_NO_MEMORY, "map: no memory for %zu places",
                         fresh.capacity);

@@ -7,6 +7,7 @@
 #define RDL_BASE_MAP_H
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -22,6 +23,7 @@ typedef struct rdl_pair {
 
 /* All zero is an empty map. */
 typedef struct rdl_map {
+    rdl_purse *purse; /* whose memory it takes; NULL: nobody's */
     rdl_map_place *places;
     size_t capacity; /* a power of two, or 0 */
     size_t used;     /* removed ones included */

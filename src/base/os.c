@@ -87,13 +87,13 @@ rdl_status rdl_os_discard(int fd, size_t offset, size_t bytes)
                                        bytes);
 }
 
-rdl_status rdl_os_map(int fd, size_t offset, size_t bytes, void **out)
+static rdl_status map(int fd, size_t offset, size_t bytes, int protection,
+                      void **out)
 {
     void *memory = MAP_FAILED;
 
     if (!rdl_fault_os())
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                      (off_t)offset);
+        memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
     if (memory == MAP_FAILED)
         return rdl_fail_errno(errno,
                               "cannot map %zu bytes of shared memory "
@@ -103,6 +103,16 @@ rdl_status rdl_os_map(int fd, size_t offset, size_t bytes, void **out)
     madvise(memory, bytes, MADV_DONTFORK);
     *out = memory;
     return RDL_OK;
+}
+
+rdl_status rdl_os_map(int fd, size_t offset, size_t bytes, void **out)
+{
+    return map(fd, offset, bytes, PROT_READ | PROT_WRITE, out);
+}
+
+rdl_status rdl_os_map_to_read(int fd, size_t offset, size_t bytes, void **out)
+{
+    return map(fd, offset, bytes, PROT_READ, out);
 }
 
 void rdl_os_leave_out_of_dumps(void *memory, size_t bytes)

@@ -26,6 +26,8 @@ rdl_status rdl_os_discard(int fd, size_t offset, size_t bytes);
 
 /* Maps a part of the file, shared; a forked child does not inherit the mapping. */
 rdl_status rdl_os_map(int fd, size_t offset, size_t bytes, void **out);
+/* The same for one who only looks. */
+rdl_status rdl_os_map_to_read(int fd, size_t offset, size_t bytes, void **out);
 void rdl_os_unmap(void *memory, size_t bytes);
 
 /* A core dump would touch, and so take, every page of a sparse range. */

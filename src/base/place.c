@@ -93,6 +93,45 @@ static rdl_status read_check(rdl_environment environment, rdl_check option,
                     text);
 }
 
+static rdl_status read_isa(rdl_environment environment, rdl_isa *out)
+{
+    const char *text = environment("RADDLE_ISA");
+    rdl_status st;
+
+    *out = rdl_isa_best();
+    if (text == NULL || text[0] == 0)
+        return RDL_OK;
+    st = rdl_isa_find(text, out);
+    return st == RDL_OK ? RDL_OK
+                        : rdl_fail(st, "RADDLE_ISA: %s", rdl_error_detail());
+}
+
+/* The same limits as rdl_host_options.staging_bytes has. */
+static rdl_status read_staging(rdl_environment environment, size_t *out)
+{
+    const char *text = environment("RADDLE_STAGING");
+    int bytes;
+    bool found;
+
+    RDL_TRY(read_int(environment, "RADDLE_STAGING", &bytes, &found));
+    if (!found)
+        return RDL_OK;
+    if (bytes < (int)RDL_STAGING_LEAST)
+        return rdl_fail(
+            RDL_INVALID,
+            "RADDLE_STAGING='%.64s' is too little: a rank needs %zu "
+            "bytes of staging",
+            text, RDL_STAGING_LEAST);
+    if (bytes > (int)RDL_STAGING_MOST)
+        return rdl_fail(
+            RDL_INVALID,
+            "RADDLE_STAGING='%.64s' is too much: a rank has at most "
+            "%zu bytes of staging",
+            text, RDL_STAGING_MOST);
+    *out = (size_t)bytes;
+    return RDL_OK;
+}
+
 static rdl_status check_numbers(const rdl_place *place, const char *rank_name,
                                 const char *size_name)
 {
@@ -397,6 +436,9 @@ rdl_status rdl_place_read(const rdl_world_options *options,
     RDL_TRY(read_seconds(environment, "RADDLE_TIMEOUT", options->timeout_ms,
                          TIMEOUT_MS, &place.timeout_ms));
     RDL_TRY(read_check(environment, options->check, &place.check));
+    RDL_TRY(read_isa(environment, &place.isa));
+    RDL_TRY(rdl_patience_read(environment("RADDLE_WAIT"), &place.wait));
+    RDL_TRY(read_staging(environment, &place.staging_bytes));
     *out = place;
     return RDL_OK;
 }

@@ -4,6 +4,8 @@
 #ifndef RDL_BASE_PLACE_H
 #define RDL_BASE_PLACE_H
 
+#include "base/isa.h"
+#include "base/patience.h"
 #include "base/status.h"
 
 #include <raddle/world.h>
@@ -21,6 +23,9 @@ typedef struct rdl_place {
     int64_t start_timeout_ms;
     int64_t timeout_ms;
     rdl_check check; /* never RDL_CHECK_DEFAULT */
+    rdl_isa isa;     /* of the arithmetic; one that runs */
+    rdl_patience wait;
+    size_t staging_bytes; /* of a host that the world makes; 0: not said */
 } rdl_place;
 
 /* How the environment is asked: getenv, or a test's own. */

@@ -167,6 +167,24 @@ RDL_TEST(each_check_is_read_by_its_name)
     CHECK_TEXT(rdl_check_name((rdl_check)4), "?");
 }
 
+RDL_TEST(vectors_are_the_widest_unless_the_environment_names_others)
+{
+    rdl_place place;
+
+    CHECK_OK(READ(&place, "RADDLE_ISA="));
+    CHECK_INT(place.isa, rdl_isa_best());
+    CHECK_OK(READ(&place, "RADDLE_ISA=base"));
+    CHECK_INT(place.isa, RDL_ISA_BASE);
+    if (!rdl_isa_runs(RDL_ISA_AVX512)) {
+        CHECK_STATUS(READ(&place, "RADDLE_ISA=avx512"), RDL_UNSUPPORTED);
+        CHECK_HAS(rdl_error_detail(),
+                  "RADDLE_ISA: this processor has no avx512");
+    } else {
+        CHECK_OK(READ(&place, "RADDLE_ISA=avx512"));
+        CHECK_INT(place.isa, RDL_ISA_AVX512);
+    }
+}
+
 /* An environment that is refused, and the sentence. */
 typedef struct wrong {
     const char *variables[5];
@@ -175,6 +193,24 @@ typedef struct wrong {
 } wrong;
 
 static const wrong wrongs[] = {
+    { { "RADDLE_ISA=sse9" },
+      RDL_INVALID,
+      "RADDLE_ISA: 'sse9' is none of base, avx2, avx512" },
+    { { "RADDLE_WAIT=soon" }, RDL_INVALID, "RADDLE_WAIT='soon' is none of spin" },
+    { { "RADDLE_STAGING=0" },
+      RDL_INVALID,
+      "RADDLE_STAGING='0' is too little: a rank needs 4096 bytes" },
+    { { "RADDLE_STAGING=-1" },
+      RDL_INVALID,
+      "RADDLE_STAGING='-1' is too little: a rank needs 4096 bytes" },
+    { { "RADDLE_STAGING=4095" }, RDL_INVALID, "a rank needs 4096 bytes" },
+    { { "RADDLE_STAGING=67108865" },
+      RDL_INVALID,
+      "RADDLE_STAGING='67108865' is too much: a rank has at most 67108864" },
+    { { "RADDLE_STAGING=1e6" }, RDL_INVALID, "is not a whole number" },
+    { { "RADDLE_STAGING=99999999999999999999" },
+      RDL_INVALID,
+      "RADDLE_STAGING='99999999999999999999' is outside" },
     { { "RANK=0" }, RDL_INVALID, "RANK is set and WORLD_SIZE is not" },
     { { "WORLD_SIZE=2" }, RDL_INVALID, "WORLD_SIZE is set and RANK is not" },
     { { "RANK=", "WORLD_SIZE=2" },
@@ -277,6 +313,20 @@ static const wrong wrongs[] = {
     { { "RADDLE_CHECK=STRICT" }, RDL_INVALID, "RADDLE_CHECK='STRICT'" },
     { { "RADDLE_CHECK=2" }, RDL_INVALID, "RADDLE_CHECK='2'" },
 };
+
+RDL_TEST(waits_and_staging_are_read_beside_the_place)
+{
+    rdl_place place;
+
+    CHECK_OK(READ(&place, "RADDLE_WAIT=100,8", "RADDLE_STAGING=4096"));
+    CHECK(place.wait.given);
+    CHECK_INT(place.wait.spin, 100000);
+    CHECK_INT(place.wait.yields, 8);
+    CHECK_INT(place.staging_bytes, 4096);
+    CHECK_OK(READ(&place, "RADDLE_WAIT=", "RADDLE_STAGING="));
+    CHECK(!place.wait.given);
+    CHECK_INT(place.staging_bytes, 0);
+}
 
 RDL_TEST(wrong_environments_are_refused_with_their_name_and_value)
 {

@@ -18,18 +18,36 @@
 #define LINES_EMPTIED RDL_LINES
 #endif
 
-static rdl_status reserve(rdl_shelf *shelf, size_t at, size_t bytes)
+static void touch(rdl_shelf *shelf, size_t at, size_t bytes)
+{
+    rdl_pieces_touch(&shelf->arena->pieces,
+                     (const unsigned char *)shelf->slice + at, bytes);
+}
+
+/* The first is that of the page in which it is noted. */
+static rdl_status reserve(rdl_shelf *shelf, rdl_purpose purpose, size_t at,
+                          size_t bytes)
 {
     size_t slice = (size_t)((unsigned char *)shelf->slice - shelf->arena->base);
 
     RDL_TRY(rdl_os_reserve(shelf->arena->fd, slice + at, bytes));
-    shelf->reserved += bytes;
+    atomic_fetch_add_explicit(&shelf->slice->taken[purpose], bytes,
+                              memory_order_relaxed);
     return RDL_OK;
+}
+
+/* What is going to be touched as soon as it is used. */
+static rdl_status reserve_for_use(rdl_shelf *shelf, rdl_purpose purpose,
+                                  size_t at, size_t bytes)
+{
+    touch(shelf, at, bytes);
+    return reserve(shelf, purpose, at, bytes);
 }
 
 static rdl_status more_slots(rdl_shelf *shelf)
 {
-    RDL_TRY(reserve(shelf, RDL_SLOTS_AT + shelf->slots_ready * sizeof(rdl_slot),
+    RDL_TRY(reserve(shelf, RDL_FOR_SLOTS,
+                    RDL_SLOTS_AT + shelf->slots_ready * sizeof(rdl_slot),
                     SLOTS_STEP * sizeof(rdl_slot)));
     shelf->slots_ready += SLOTS_STEP;
     return RDL_OK;
@@ -37,7 +55,8 @@ static rdl_status more_slots(rdl_shelf *shelf)
 
 static rdl_status more_texts(rdl_shelf *shelf)
 {
-    RDL_TRY(reserve(shelf, RDL_TEXTS_AT + shelf->texts_ready, TEXTS_STEP));
+    RDL_TRY(reserve_for_use(shelf, RDL_FOR_TEXTS,
+                            RDL_TEXTS_AT + shelf->texts_ready, TEXTS_STEP));
     shelf->texts_ready += TEXTS_STEP;
     return RDL_OK;
 }
@@ -48,15 +67,17 @@ static rdl_status reserve_first(rdl_shelf *shelf)
                   shelf->records * sizeof(rdl_record) + shelf->staging_bytes;
 
     RDL_TRY(rdl_limits_check_memory(need, "a rank's part of the arena"));
-    RDL_TRY(reserve(shelf, 0, RDL_SLOTS_AT));
+    RDL_TRY(reserve(shelf, RDL_FOR_STATE, 0, RDL_SLOTS_AT));
     RDL_TRY(more_slots(shelf));
     RDL_TRY(more_texts(shelf));
-    RDL_TRY(reserve(shelf, RDL_RECORDS_AT, shelf->records * sizeof(rdl_record)));
-    return reserve(shelf, RDL_STAGING_AT, shelf->staging_bytes);
+    RDL_TRY(reserve_for_use(shelf, RDL_FOR_RECORDS, RDL_RECORDS_AT,
+                            shelf->records * sizeof(rdl_record)));
+    return reserve(shelf, RDL_FOR_STAGING, RDL_STAGING_AT, shelf->staging_bytes);
 }
 
 rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
-                          size_t staging_bytes, int slots, int records)
+                          size_t staging_bytes, int slots, int records,
+                          rdl_purse *purse)
 {
     rdl_status st;
 
@@ -69,7 +90,8 @@ rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
         .texts_used = TEXT_LEAST, /* offset 0 means none */
         .staging_bytes = staging_bytes,
     };
-    shelf->slots_free = rdl_calloc((size_t)slots, sizeof *shelf->slots_free);
+    shelf->slots_free =
+        rdl_calloc_for(purse, (size_t)slots, sizeof *shelf->slots_free);
     if (shelf->slots_free == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a list of %d slots",
                         slots);
@@ -88,13 +110,13 @@ void rdl_shelf_fini(rdl_shelf *shelf)
     rdl_free(shelf->slots_free);
 }
 
-uint64_t rdl_shelf_reserved(rdl_shelf *shelf)
+uint64_t rdl_shelf_reserved(const rdl_shelf *shelf)
 {
-    uint64_t bytes;
+    uint64_t bytes = 0;
 
-    pthread_mutex_lock(&shelf->lock);
-    bytes = shelf->reserved;
-    pthread_mutex_unlock(&shelf->lock);
+    for (int purpose = 0; purpose < RDL_FOR_HEAP; purpose++)
+        bytes += atomic_load_explicit(&shelf->slice->taken[purpose],
+                                      memory_order_relaxed);
     return bytes;
 }
 
@@ -283,6 +305,8 @@ static rdl_status take_slot(rdl_shelf *shelf, rdl_key key, uint64_t name,
         return st;
     }
     out->slot = rdl_slice_slot(shelf->slice, out->index);
+    touch(shelf, RDL_SLOTS_AT + out->index * sizeof *out->slot,
+          sizeof *out->slot);
     out->tag = next_tag((uint32_t)out->slot->last_tag);
     out->slot->last_tag = out->tag;
     fill_slot(out->slot, out->tag, key, name, at);
@@ -371,6 +395,7 @@ rdl_lease rdl_shelf_take_lease(rdl_shelf *shelf, size_t wish)
         lease.bytes = (uint32_t)((size_t)n * unit);
     }
     pthread_mutex_unlock(&shelf->lock);
+    touch(shelf, lease.offset, lease.bytes);
     return lease;
 }
 

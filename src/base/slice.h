@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <pthread.h>
@@ -33,14 +34,14 @@ typedef struct rdl_shelf {
     uint32_t texts_free[RDL_TEXT_CLASSES]; /* heads of lists in the texts */
     size_t staging_bytes;
     uint32_t staging_busy; /* a bit for each unit */
-    uint64_t reserved;     /* bytes of this slice */
 } rdl_shelf;
 
 /* Reserves what rank needs at once of its slice, after a look at the limits of
- * memory, and fills it; records: places for the recorder's ring. On failure nothing
- * is held. */
+ * memory, and fills it; records: places for the recorder's ring. Private memory is the
+ * purse's. On failure nothing is held. */
 rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
-                          size_t staging_bytes, int slots, int records);
+                          size_t staging_bytes, int slots, int records,
+                          rdl_purse *purse);
 void rdl_shelf_fini(rdl_shelf *shelf);
 
 /* --- slots ----------------------------------------------------------------- */
@@ -94,6 +95,7 @@ typedef struct rdl_lease {
 rdl_lease rdl_shelf_take_lease(rdl_shelf *shelf, size_t wish);
 void rdl_shelf_give_lease(rdl_shelf *shelf, rdl_lease lease);
 
-uint64_t rdl_shelf_reserved(rdl_shelf *shelf);
+/* Bytes of the slice, all but the heap. */
+uint64_t rdl_shelf_reserved(const rdl_shelf *shelf);
 
 #endif

@@ -22,7 +22,7 @@ static void make(own *o, size_t staging, int slots)
 
     CHECK_OK(rdl_arena_make(2, &fd));
     CHECK_OK(rdl_arena_map(&o->arena, fd));
-    CHECK_OK(rdl_shelf_init(&o->shelf, &o->arena, 1, staging, slots, 64));
+    CHECK_OK(rdl_shelf_init(&o->shelf, &o->arena, 1, staging, slots, 64, NULL));
 }
 
 static void drop(own *o)

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef RDL_NO_HWLOC
 #include <hwloc.h>
@@ -19,6 +20,8 @@
 /* Long enough for a list of every second of RDL_CPUS_MOST processors in a
  * thousand ranges; a longer one is cut, which loses cores and nothing else. */
 #define LIST_MOST 8192
+
+#define L2_UNKNOWN ((size_t)1 << 20)
 
 /* --- processors and cores ------------------------------------------------- */
 
@@ -269,6 +272,16 @@ static bool ask_hwloc(const rdl_cpus *allowed, rdl_topology *out)
     return loaded;
 }
 #endif
+
+size_t rdl_topology_l2_bytes(void)
+{
+    long bytes = 0;
+
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+    return bytes > 0 ? (size_t)bytes : L2_UNKNOWN;
+}
 
 rdl_status rdl_topology_read(rdl_topology *out)
 {

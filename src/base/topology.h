@@ -29,6 +29,10 @@ typedef struct rdl_topology {
  * *out untouched. What else is missing or not understood is passed over. */
 rdl_status rdl_topology_usable_cores(int *out);
 
+/* The second level of cache of a core, by what the C library knows of the processor;
+ * if that is nothing, one MiB. */
+size_t rdl_topology_l2_bytes(void);
+
 /* All of it. Without hwloc (RDL_NO_HWLOC), or if it fails, the kernel's files
  * are read instead. Fails as above. */
 rdl_status rdl_topology_read(rdl_topology *out);

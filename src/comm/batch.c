@@ -49,11 +49,13 @@ rdl_status rdl_batch_reserve(rdl_batch *b)
 
     if (b->count < b->room)
         return RDL_OK;
-    ops = rdl_realloc(b->ops, (size_t)room * sizeof *ops);
+    ops = rdl_realloc_for(&b->world->purse, b->ops, (size_t)room * sizeof *ops);
     b->ops = ops ? ops : b->ops;
-    statuses = rdl_realloc(b->statuses, (size_t)room * sizeof *statuses);
+    statuses = rdl_realloc_for(&b->world->purse, b->statuses,
+                               (size_t)room * sizeof *statuses);
     b->statuses = statuses ? statuses : b->statuses;
-    sentences = rdl_realloc(b->sentences, (size_t)room * sizeof *sentences);
+    sentences = rdl_realloc_for(&b->world->purse, b->sentences,
+                                (size_t)room * sizeof *sentences);
     b->sentences = sentences ? sentences : b->sentences;
     if (ops == NULL || statuses == NULL || sentences == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a batch of %d operations",
@@ -111,7 +113,7 @@ rdl_status rdl_batch_begin(rdl_world *world, rdl_batch **out)
     RDL_TRY(rdl_world_check(world));
     if (out == NULL)
         return rdl_fail(RDL_INVALID, "rdl_batch_begin: out is NULL");
-    batch = rdl_calloc(1, sizeof *batch);
+    batch = rdl_calloc_for(&world->purse, 1, sizeof *batch);
     if (batch == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a batch");
     rdl_batch_init(batch, world);

@@ -400,7 +400,8 @@ static rdl_status set_aside(const plan_of_call *p, const rdl_call *options)
 }
 
 rdl_status rdl_call_run(rdl_world *world, rdl_group group,
-                        const rdl_arguments *arguments, const rdl_call *options)
+                        const rdl_arguments *arguments, const rdl_call *options,
+                        rdl_call_site site)
 {
     rdl_arguments checked = *arguments;
     plan_of_call p = { .arguments = &checked,
@@ -417,6 +418,7 @@ rdl_status rdl_call_run(rdl_world *world, rdl_group group,
     }
     checked.input_bytes = e.in;
     checked.output_bytes = e.out;
+    checked.site = rdl_texts_site_of(&world->texts, site, p.caller);
     checked.blocks =
         options == NULL || (options->stream == NULL && options->work == NULL &&
                             options->batch == NULL);

@@ -203,13 +203,11 @@ static rdl_slice *slice_of(const chain *c, int rank)
 static void add_call(rdl_text *text, const chain *c, int rank,
                      const rdl_entry *e)
 {
-    char call[RDL_PEEK_TEXT + 64], site[RDL_PEEK_TEXT];
+    char call[RDL_PEEK_TEXT + 64];
 
     rdl_peek_call(slice_of(c, rank), e, c->arena->size, call, sizeof call);
     rdl_text_add(text, "%s", call);
-    rdl_peek_text(slice_of(c, rank), e->site, site, sizeof site);
-    if (site[0] != 0)
-        rdl_text_add(text, " at %s", site);
+    rdl_peek_site(text, slice_of(c, rank), e->site);
 }
 
 static void add_links(rdl_text *text, const chain *c, int last)

@@ -13,12 +13,18 @@
 
 static rdl_status check(const rdl_host_options *options)
 {
-    if (options->staging_bytes != 0 &&
-        (options->staging_bytes < RDL_STAGING_LEAST ||
-         options->staging_bytes > RDL_STAGING_MOST))
-        return rdl_fail(
-            RDL_INVALID, "staging_bytes %zu is outside %zu..%zu (or 0)",
-            options->staging_bytes, RDL_STAGING_LEAST, RDL_STAGING_MOST);
+    if (options->staging_bytes != 0 && options->staging_bytes < RDL_STAGING_LEAST)
+        return rdl_fail(RDL_INVALID,
+                        "staging_bytes %zu is too little: a rank needs %zu (0: "
+                        "%zu)",
+                        options->staging_bytes, RDL_STAGING_LEAST,
+                        STAGING_DEFAULT);
+    if (options->staging_bytes > RDL_STAGING_MOST)
+        return rdl_fail(RDL_INVALID,
+                        "staging_bytes %zu is too much: a rank has at most %zu "
+                        "(0: %zu)",
+                        options->staging_bytes, RDL_STAGING_MOST,
+                        STAGING_DEFAULT);
     if (options->groups < 0 || options->groups > RDL_GROUPS_MOST)
         return rdl_fail(RDL_INVALID, "groups %d is outside 1..%d (or 0)",
                         options->groups, RDL_GROUPS_MOST);
@@ -47,6 +53,7 @@ rdl_status rdl_host_create(const rdl_host_options *options, rdl_host **out)
     host = rdl_calloc(1, sizeof *host);
     if (host == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a host object");
+    rdl_charge(&host->purse, host);
     staging = options->staging_bytes ? options->staging_bytes : STAGING_DEFAULT;
     host->staging_bytes = (staging + RDL_PAGE - 1) & ~(size_t)(RDL_PAGE - 1);
     host->groups = options->groups ? options->groups : RDL_GROUPS_MOST;
@@ -113,7 +120,7 @@ static rdl_mapping *find(rdl_host *host, const struct stat *st)
 
 static rdl_status map_new(rdl_host *host, int fd, rdl_mapping **out)
 {
-    rdl_mapping *m = rdl_calloc(1, sizeof *m);
+    rdl_mapping *m = rdl_calloc_for(&host->purse, 1, sizeof *m);
     rdl_status st;
 
     if (m == NULL)
@@ -123,6 +130,8 @@ static rdl_status map_new(rdl_host *host, int fd, rdl_mapping **out)
         rdl_free(m);
         return st;
     }
+    rdl_charge(&host->purse, m->arena.pieces.touched);
+    rdl_charge(&host->purse, m->arena.heap_pieces.touched);
     m->next = host->mappings;
     host->mappings = m;
     *out = m;
@@ -182,5 +191,6 @@ void rdl_host_forget(rdl_host *host, rdl_mapping *mapping)
     if (!drop_user(host, mapping))
         return;
     close(mapping->arena.fd);
+    rdl_arena_forget_pieces(&mapping->arena);
     rdl_free(mapping);
 }

@@ -5,6 +5,7 @@
 #define RDL_COMM_HOST_H
 
 #include "base/arena.h"
+#include "base/memory.h"
 #include "base/os.h"
 
 #include <pthread.h>
@@ -20,6 +21,7 @@ typedef struct rdl_mapping {
 } rdl_mapping;
 
 struct rdl_host {
+    rdl_purse purse;      /* this object's own memory */
     pthread_mutex_t lock; /* protects users and mappings */
     int users;            /* the creator and each open world */
     rdl_mapping *mappings;

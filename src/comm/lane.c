@@ -15,7 +15,8 @@
 static rdl_status make_peers(rdl_lane *lane)
 {
     const rdl_comm *comm = lane->comm;
-    rdl_peer *peers = rdl_calloc((size_t)comm->size, sizeof *peers);
+    rdl_peer *peers =
+        rdl_calloc_for(&lane->world->purse, (size_t)comm->size, sizeof *peers);
 
     if (peers == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for %d peers", comm->size);
@@ -58,6 +59,28 @@ rdl_status rdl_lane_prepare(rdl_lane *lane)
     return st;
 }
 
+rdl_status rdl_lane_look_for_slot(rdl_lane *lane, rdl_limit *limit)
+{
+    if (limit->deadline == 0)
+        limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
+    RDL_TRY(rdl_lane_state(lane));
+    return rdl_deadline_passed(limit->deadline)
+               ? rdl_registry_no_slot(lane->world)
+               : RDL_OK;
+}
+
+rdl_status rdl_lane_prepare_until(rdl_lane *lane, rdl_deadline deadline)
+{
+    rdl_status st;
+
+    while ((st = rdl_lane_prepare(lane)) == RDL_AGAIN) {
+        if (rdl_deadline_passed(deadline))
+            return rdl_registry_no_slot(lane->world);
+        rdl_sleep(RDL_SLOT_NAP);
+    }
+    return st;
+}
+
 unsigned char *rdl_lane_payload(rdl_lane *lane)
 {
     return rdl_slot_line(lane->mine.slot, lane->sequence + 1)->payload;
@@ -72,6 +95,14 @@ unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
                                      uint64_t offset)
 {
     return (unsigned char *)lane->peers[peer].slice + offset;
+}
+
+void rdl_lane_show_site(const rdl_lane *lane, int member, rdl_text *text)
+{
+    const rdl_peer *p = &lane->peers[member];
+
+    rdl_peek_site(text, p->slice,
+                  rdl_slot_description(p->slot, lane->sequence)->site);
 }
 
 const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
@@ -161,6 +192,9 @@ bool rdl_lane_arrived(rdl_lane *lane, int peer)
     }
     /* Not known, or no longer this lane's: its table knows. */
     p->slot = rdl_table_find(p->slice, lane->key, &p->tag);
+    if (p->slot != NULL) /* for the account */
+        rdl_pieces_touch(&lane->world->mapping->arena.pieces, p->slot,
+                         sizeof *p->slot);
     return p->slot != NULL && rdl_slot_arrived(p->slot, p->tag, lane->sequence);
 }
 
@@ -232,7 +266,8 @@ rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status)
     pthread_mutex_lock(&lane->failing);
     first = atomic_load_explicit(&lane->failure, memory_order_relaxed) == RDL_OK;
     if (first) {
-        lane->cause = rdl_copy_text(sentence, strlen(sentence));
+        lane->cause =
+            rdl_copy_text_for(&lane->world->purse, sentence, strlen(sentence));
         /* Before the peers see it: our own next call must not succeed. */
         atomic_store_explicit(&lane->failure, (uint32_t)status,
                               memory_order_seq_cst);
@@ -312,13 +347,26 @@ void rdl_lane_hear(rdl_lane *lane)
 
 /* --- looking around while waiting ------------------------------------------ */
 
-/* "all_reduce #3 on the world [0,1]: " and the rest; the lane has failed. */
-static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
-                            rdl_status status, const char *what)
+/* "the world [0,1] at train.c:88": the lane, and where this rank's call is made. */
+static void text_with_site(const rdl_lane *lane, const rdl_limit *limit,
+                           char *buffer, size_t bytes)
 {
+    rdl_text text = { buffer, bytes };
     char group[RDL_LANE_TEXT];
 
     rdl_lane_text(lane, group, sizeof group);
+    rdl_text_add(&text, "%s", group);
+    rdl_peek_site(&text, rdl_world_slice(lane->world), limit->site);
+}
+
+/* "all_reduce #3 on the world [0,1] at train.c:88: " and the rest; the lane has
+ * failed. */
+static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
+                            rdl_status status, const char *what)
+{
+    char group[RDL_LANE_TEXT + RDL_SITE_SHOWN];
+
+    text_with_site(lane, limit, group, sizeof group);
     rdl_say("%s #%llu on %s: %s", limit->operation,
             (unsigned long long)lane->number, group, what);
     return rdl_lane_fail(lane, status);
@@ -555,10 +603,10 @@ void rdl_lane_give_up_turn(rdl_lane *lane, uint64_t ticket)
 
 static rdl_status miss_turn(rdl_lane *lane, const rdl_limit *limit)
 {
-    char group[RDL_LANE_TEXT], why[RDL_SENTENCE / 2] = "";
+    char group[RDL_LANE_TEXT + RDL_SITE_SHOWN], why[RDL_SENTENCE / 2] = "";
     rdl_text text = { why, sizeof why };
 
-    rdl_lane_text(lane, group, sizeof group);
+    text_with_site(lane, limit, group, sizeof group);
     rdl_chain_add(&text, lane->world, lane->world->rank, lane->key.low,
                   waiting_since(lane, limit));
     rdl_say("%s on %s: timed out after %.3g s, waiting for its turn behind "

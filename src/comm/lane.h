@@ -46,6 +46,7 @@ typedef struct rdl_limit {
     int64_t timeout_ms;
     const char *operation;
     uint64_t record; /* of the operation (base/recorder.h); 0: none */
+    uint32_t site;   /* where the program makes it; 0: not known */
 } rdl_limit;
 
 typedef struct rdl_lane rdl_lane;
@@ -97,9 +98,19 @@ rdl_status rdl_lane_await_turn(rdl_lane *lane, uint64_t ticket,
 /* One look at what may end the wait for a turn: a failure, the deadline. */
 rdl_status rdl_lane_look_for_turn(rdl_lane *lane, rdl_limit *limit);
 
-/* Makes sure that this rank's slot and peers are there. This and what follows is
- * for who has the turn, if nothing else is said. */
+/* Makes sure that this rank's slot and peers are there. RDL_AGAIN: there will be a slot
+ * when other members have passed what was closed. This and what follows is for who has
+ * the turn, if nothing else is said. */
 rdl_status rdl_lane_prepare(rdl_lane *lane);
+
+/* So long to the next try: nobody rings for a slot. */
+#define RDL_SLOT_NAP INT64_C(1000000)
+
+/* One look at what may end the wait for a slot: a failure, the deadline. */
+rdl_status rdl_lane_look_for_slot(rdl_lane *lane, rdl_limit *limit);
+
+/* The same as rdl_lane_prepare, and waits. */
+rdl_status rdl_lane_prepare_until(rdl_lane *lane, rdl_deadline deadline);
 
 /* The payload of the next phase's line, to be filled. */
 unsigned char *rdl_lane_payload(rdl_lane *lane);
@@ -111,6 +122,9 @@ const unsigned char *rdl_lane_peer_payload(const rdl_lane *lane, int peer);
 unsigned char *rdl_lane_peer_staging(const rdl_lane *lane, int peer,
                                      uint64_t offset);
 
+/* Adds where that member makes the call of the present phase, which has arrived:
+ * " at train.c:120"; nothing if it is not known. */
+void rdl_lane_show_site(const rdl_lane *lane, int member, rdl_text *text);
 /* In the heap of peer, which this process has mapped. */
 const unsigned char *rdl_lane_peer_heap(const rdl_lane *lane, int peer,
                                         uint64_t offset);

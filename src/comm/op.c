@@ -25,10 +25,11 @@ static rdl_status make_room(rdl_op *op, const rdl_arguments *a)
 {
     size_t n = (size_t)op->lane->comm->size;
     rdl_uneven *u = &op->uneven;
-    size_t *at = rdl_calloc(7 * n, sizeof *at);
+    rdl_purse *purse = &op->lane->world->purse;
+    size_t *at = rdl_calloc_for(purse, 7 * n, sizeof *at);
 
     if (at != NULL && is_tabled(op))
-        op->table = rdl_calloc(2 * n * n, sizeof *op->table);
+        op->table = rdl_calloc_for(purse, 2 * n * n, sizeof *op->table);
     if (at == NULL || (is_tabled(op) && op->table == NULL)) {
         rdl_free(at);
         return rdl_fail(RDL_NO_MEMORY,
@@ -156,10 +157,11 @@ rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
     op->limit = (rdl_limit){
         .timeout_ms = timeout_ms,
         .operation = name_of(lane, arguments->operation),
+        .site = arguments->site,
     };
     op->caller = caller;
     op->stream = "null";
-    op->unfenced = op->begun = op->running = op->tabled = false;
+    op->unfenced = op->begun = op->starved = op->running = op->tabled = false;
     op->room = NULL;
     op->table = NULL;
     st = pin(op, arguments);
@@ -300,6 +302,7 @@ static rdl_request make_request(const rdl_op *op)
         .factor = a->factor,
         .input = a->input,
         .output = a->output,
+        .output_bytes = a->output_bytes,
     };
 }
 
@@ -318,15 +321,25 @@ static void trace(const rdl_op *op)
                    op->stream);
 }
 
+/* What a group of more than one needs. */
+static rdl_status prepare(rdl_op *op)
+{
+    rdl_status st =
+        op->lane->comm->size > 1 ? rdl_lane_prepare(op->lane) : RDL_OK;
+
+    op->starved = st == RDL_AGAIN;
+    return st;
+}
+
 static rdl_status begin(rdl_op *op)
 {
     RDL_TRY(rdl_lane_state(op->lane));
+    RDL_TRY(prepare(op));
     if (__builtin_expect(op->lane->world->trace != NULL, 0))
         trace(op);
     op->begun = true;
     if (op->lane->comm->size == 1)
         return RDL_OK;
-    RDL_TRY(rdl_lane_prepare(op->lane));
     op->lane->number++;
     rdl_recorder_begin(&op->lane->world->recorder, op->limit.record,
                        op->lane->number);
@@ -346,9 +359,12 @@ static rdl_status copy_alone(const rdl_op *op)
     const rdl_arguments *a = &op->arguments;
 
     if (rdl_operation_reduces(a->operation))
-        rdl_combine(a->output, &a->input, 1,
-                    a->output_bytes / rdl_dtype_bytes(a->dtype), a->dtype,
-                    a->reduction, a->factor);
+        rdl_combine(&(rdl_reducer){ .dtype = a->dtype,
+                                    .reduction = a->reduction,
+                                    .factor = a->factor,
+                                    .isa = op->lane->world->isa },
+                    a->output, &a->input, 1,
+                    a->output_bytes / rdl_dtype_bytes(a->dtype));
     else if (a->output != a->input && a->output_bytes > 0)
         memcpy(a->output, a->input, a->output_bytes);
     return RDL_OK;
@@ -403,6 +419,16 @@ static void start_here(rdl_op *op)
     start(op);
 }
 
+/* What rdl_op_advance would wait for. */
+static rdl_status await(rdl_op *op)
+{
+    if (!op->starved)
+        return rdl_lane_await(op->lane, op->run.peer, &op->limit);
+    RDL_TRY(rdl_lane_look_for_slot(op->lane, &op->limit));
+    rdl_sleep(RDL_SLOT_NAP);
+    return RDL_OK;
+}
+
 rdl_status rdl_op_run(rdl_op *op)
 {
     rdl_lane *lane = op->lane;
@@ -419,7 +445,7 @@ rdl_status rdl_op_run(rdl_op *op)
         }
     }
     while ((st = rdl_op_advance(op)) == RDL_AGAIN) {
-        st = rdl_lane_await(lane, op->run.peer, &op->limit);
+        st = await(op);
         if (st != RDL_OK)
             break;
     }
@@ -440,9 +466,10 @@ static void end_op(rdl_crowd *c, int i, rdl_status st)
     end_run(op);
     rdl_op_note_end(op, st);
     c->statuses[i] = st;
-    c->sentences[i] = st == RDL_OK ? NULL
-                                   : rdl_copy_text(rdl_error_detail(),
-                                                   strlen(rdl_error_detail()));
+    c->sentences[i] =
+        st == RDL_OK ? NULL
+                     : rdl_copy_text_for(&c->world->purse, rdl_error_detail(),
+                                         strlen(rdl_error_detail()));
     if (rdl_turns_is(&op->lane->turns, op->ticket))
         rdl_lane_pass_turn(op->lane, op->ticket);
     else
@@ -487,10 +514,19 @@ bool rdl_crowd_is_ready(const rdl_crowd *c)
 
         if (c->statuses[i] == RDL_AGAIN &&
             rdl_turns_is(&op->lane->turns, op->ticket) &&
-            (!op->running || rdl_lane_arrived(op->lane, op->run.peer)))
+            (op->running ? rdl_lane_arrived(op->lane, op->run.peer)
+                         : !op->starved))
             return true;
     }
     return false;
+}
+
+static rdl_status look(rdl_op *op)
+{
+    if (op->running)
+        return rdl_lane_look(op->lane, op->run.peer, &op->limit);
+    return op->starved ? rdl_lane_look_for_slot(op->lane, &op->limit)
+                       : rdl_lane_look_for_turn(op->lane, &op->limit);
 }
 
 bool rdl_crowd_look(rdl_crowd *c, rdl_time *sleep)
@@ -503,8 +539,9 @@ bool rdl_crowd_look(rdl_crowd *c, rdl_time *sleep)
 
         if (c->statuses[i] != RDL_AGAIN)
             continue;
-        st = op->running ? rdl_lane_look(op->lane, op->run.peer, &op->limit)
-                         : rdl_lane_look_for_turn(op->lane, &op->limit);
+        st = look(op);
+        if (op->starved && *sleep > RDL_SLOT_NAP)
+            *sleep = RDL_SLOT_NAP;
         *sleep = rdl_deadline_left(op->limit.deadline, *sleep);
         if (st != RDL_OK) {
             end_op(c, i, st);

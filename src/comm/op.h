@@ -42,6 +42,7 @@ typedef struct rdl_op {
     const char *stream; /* its name */
     bool unfenced;
     bool begun;   /* counted, traced, its first run under way */
+    bool starved; /* waits for a slot, to begin */
     bool running; /* run holds a lease */
     bool tabled;  /* all_to_all_v: everyone's counts are known */
     rdl_request request;
@@ -68,7 +69,7 @@ void rdl_op_note_end(rdl_op *op, rdl_status status);
 void rdl_op_fini(rdl_op *op);
 
 /* With the turn: goes on until done (RDL_OK), until it would wait for member
- * run.peer (RDL_AGAIN), or until it has failed. */
+ * run.peer or for a slot (RDL_AGAIN), or until it has failed. */
 rdl_status rdl_op_advance(rdl_op *op);
 
 /* The seam of bench/race (comm/seam.h): gives the ticket up, and takes a new one

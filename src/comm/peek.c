@@ -13,11 +13,39 @@
 #define WAY 1
 #define SHRUNK 2
 
+/* Bytes of the printable character that begins at s, by RFC 3629; 0: there is
+ * none. */
+static size_t character(const unsigned char *s, size_t left)
+{
+    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    uint32_t least[] = { 0, ' ', 0xa0, 0x800, 0x10000 }, code = s[0];
+
+    if (n == 1)
+        return code >= ' ' && code != 0x7f;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || n > left)
+        return 0;
+    code &= 0x7fu >> n;
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    return code >= least[n] && code <= 0x10ffff && code >> 11 != 0x1b ? n : 0;
+}
+
+/* Control characters become spaces, and what is no UTF-8 becomes '?'. */
 static void clean(char *text)
 {
-    for (char *c = text; *c != 0; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = ' ';
+    size_t left = strlen(text);
+
+    while (left > 0) {
+        size_t n = character((const unsigned char *)text, left);
+
+        if (n == 0)
+            *text = (unsigned char)*text < ' ' || *text == 0x7f ? ' ' : '?';
+        text += n > 0 ? n : 1;
+        left -= n > 0 ? n : 1;
+    }
 }
 
 static bool read_list(const unsigned char *list, size_t bytes, rdl_listing *out)
@@ -109,6 +137,26 @@ void rdl_peek_text(rdl_slice *slice, uint32_t offset, char *text, size_t bytes)
 
     text[n] = 0;
     clean(text);
+}
+
+void rdl_peek_reason(const rdl_slice *slice, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%.*s", (int)sizeof slice->reason, slice->reason);
+    clean(text);
+}
+
+void rdl_peek_site(rdl_text *text, rdl_slice *slice, uint64_t site)
+{
+    char where[RDL_SENTENCE];
+    size_t n;
+
+    rdl_peek_text(slice, site <= UINT32_MAX ? (uint32_t)site : 0, where,
+                  sizeof where);
+    n = strlen(where);
+    if (n > RDL_SITE_SHOWN)
+        rdl_text_add(text, " at ...%s", where + n - RDL_SITE_SHOWN);
+    else if (n > 0)
+        rdl_text_add(text, " at %s", where);
 }
 
 /* The first call that failed on the stream. */

@@ -4,6 +4,7 @@
 #ifndef RDL_COMM_PEEK_H
 #define RDL_COMM_PEEK_H
 
+#include "base/ranks.h"
 #include "base/recorder.h"
 #include "base/slot.h"
 
@@ -15,7 +16,7 @@
 typedef struct rdl_listing {
     int size;
     int ranks[RDL_MAX_RANKS];
-    char name[RDL_NAME_MOST + 1]; /* control characters are spaces */
+    char name[RDL_NAME_MOST + 1]; /* printable */
     bool way;                     /* of transfers: from ranks[0] to ranks[1] */
     bool shrunk; /* of those who were left (rdl_group_shrink) */
 } rdl_listing;
@@ -48,5 +49,13 @@ bool rdl_peek_failure(rdl_slice *slice, char *text, size_t bytes);
 
 /* A text of the slice, fit for a sentence; "" if there is none. */
 void rdl_peek_text(rdl_slice *slice, uint32_t offset, char *text, size_t bytes);
+
+/* Why the rank gave up, likewise. */
+void rdl_peek_reason(const rdl_slice *slice, char *text, size_t bytes);
+
+#define RDL_SITE_SHOWN 80 /* bytes; the end of a longer one */
+
+/* Adds " at train.c:120"; nothing if the site is not known. */
+void rdl_peek_site(rdl_text *text, rdl_slice *slice, uint64_t site);
 
 #endif

@@ -94,6 +94,8 @@ typedef struct trial {
     double factor;
     int n;
     size_t count;
+    rdl_isa isa;
+    bool streaming;
 } trial;
 
 static void fill(room *r, const trial *t, uint64_t *state)
@@ -127,15 +129,21 @@ static void check_one(room *r, const trial *t, int same, size_t shift)
                    bytes);
         inputs[k] = r->inputs[k].start;
     }
-    rdl_combine(output->start, inputs, t->n, t->count, t->dtype, t->reduction,
-                t->factor);
+    rdl_combine(&(rdl_reducer){ .dtype = t->dtype,
+                                .reduction = t->reduction,
+                                .factor = t->factor,
+                                .isa = t->isa,
+                                .streaming = t->streaming },
+                output->start, inputs, t->n, t->count);
     for (size_t i = 0; i < t->count; i++)
         if (memcmp(output->start + i * bytes, r->expected[i].bytes, bytes) != 0)
             RDL_TEST_FAIL(
-                "%s of %s, n %d, count %zu, same %d, shift %zu: element %zu "
-                "differs",
+                "%s of %s by %s%s, n %d, count %zu, same %d, shift %zu: "
+                "element %zu differs",
                 rdl_test_reduction_name(t->reduction),
-                rdl_test_dtype_name(t->dtype), t->n, t->count, same, shift, i);
+                rdl_test_dtype_name(t->dtype), rdl_isa_name(t->isa),
+                t->streaming ? ", streaming" : "", t->n, t->count, same, shift,
+                i);
     check_guards(output, t->count * bytes);
     for (int k = 0; k < t->n; k++)
         for (size_t i = 0; k != same && i < t->count; i++)
@@ -143,9 +151,25 @@ static void check_one(room *r, const trial *t, int same, size_t shift)
                          r->elements[k][i].bytes, bytes) == 0);
 }
 
-static void check_reduction(room *r, trial t, uint64_t *state)
+/* With every kind of vectors, on buffers that lie anywhere and in place. */
+static void check_everywhere(room *r, trial t)
 {
     static const size_t shifts[] = { 0, 1, 4, 8, 13, 63 };
+
+    for (t.isa = RDL_ISA_BASE; t.isa < RDL_ISAS; t.isa++) {
+        if (!rdl_isa_runs(t.isa))
+            continue;
+        for (size_t i = 0; i < LENGTH(shifts); i++) {
+            t.streaming = i % 2 != 0;
+            check_one(r, &t, -1, shifts[i]);
+        }
+        for (int k = 0; k < t.n; k++)
+            check_one(r, &t, k, (size_t)k * 5);
+    }
+}
+
+static void check_reduction(room *r, trial t, uint64_t *state)
+{
     static const double factors[] = { 0.1, 0.5, 3.0, -7e-3 };
 
     for (size_t s = 0; s < LENGTH(sizes); s++)
@@ -154,10 +178,7 @@ static void check_reduction(room *r, trial t, uint64_t *state)
             t.count = counts[c];
             t.factor = factors[(s + c) % LENGTH(factors)];
             fill(r, &t, state);
-            for (size_t i = 0; i < LENGTH(shifts); i++)
-                check_one(r, &t, -1, shifts[i]);
-            for (int k = 0; k < t.n; k++)
-                check_one(r, &t, k, (size_t)k * 5);
+            check_everywhere(r, t);
         }
 }
 
@@ -187,6 +208,25 @@ RDL_DTYPE_MAP(EVERY)
 
 /* --- single promises ------------------------------------------------------ */
 
+/* With every kind of vectors that this processor has; all must answer the same. out
+ * is no input. */
+static void combine(void *out, const void *const *inputs, int n, size_t count,
+                    rdl_dtype dtype, rdl_reduction reduction, double factor)
+{
+    rdl_reducer r = { .dtype = dtype, .reduction = reduction, .factor = factor };
+    size_t bytes = count * rdl_dtype_bytes(dtype);
+    void *again = malloc(bytes + 1);
+
+    CHECK(again != NULL);
+    rdl_combine(&r, out, inputs, n, count);
+    for (r.isa = RDL_ISA_BASE + 1; r.isa < RDL_ISAS; r.isa++)
+        if (rdl_isa_runs(r.isa)) {
+            rdl_combine(&r, count == 0 ? NULL : again, inputs, n, count);
+            CHECK(count == 0 || memcmp(again, out, bytes) == 0);
+        }
+    free(again);
+}
+
 RDL_TEST(sums_of_integers_wrap)
 {
     const uint8_t a8[] = { 200, 255, 128 };
@@ -203,23 +243,21 @@ RDL_TEST(sums_of_integers_wrap)
     int32_t out32[2];
     int64_t out64[2];
 
-    rdl_combine(out8, (const void *[]){ a8, b8 }, 2, 3, RDL_UINT8, RDL_SUM, 0);
+    combine(out8, (const void *[]){ a8, b8 }, 2, 3, RDL_UINT8, RDL_SUM, 0);
     CHECK_INT(out8[0], 44);
     CHECK_INT(out8[1], 254);
     CHECK_INT(out8[2], 0);
-    rdl_combine(out32, (const void *[]){ a32, b32 }, 2, 2, RDL_INT32, RDL_SUM,
-                0);
+    combine(out32, (const void *[]){ a32, b32 }, 2, 2, RDL_INT32, RDL_SUM, 0);
     CHECK_INT(out32[0], INT32_MIN);
     CHECK_INT(out32[1], INT32_MAX);
-    rdl_combine(out64, (const void *[]){ a64, b64 }, 2, 2, RDL_INT64, RDL_SUM,
-                0);
+    combine(out64, (const void *[]){ a64, b64 }, 2, 2, RDL_INT64, RDL_SUM, 0);
     CHECK_INT(out64[0], INT64_MIN);
     CHECK_INT(out64[1], INT64_MAX);
-    rdl_combine(&signed8, (const void *[]){ &large, &hundred }, 2, 1, RDL_INT8,
-                RDL_SUM, 0);
+    combine(&signed8, (const void *[]){ &large, &hundred }, 2, 1, RDL_INT8,
+            RDL_SUM, 0);
     CHECK_INT(signed8, -36);
-    rdl_combine(&nothing, (const void *[]){ &top, &top }, 2, 1, RDL_UINT64,
-                RDL_SUM, 0);
+    combine(&nothing, (const void *[]){ &top, &top }, 2, 1, RDL_UINT64, RDL_SUM,
+            0);
     CHECK_INT(nothing, 0);
 }
 
@@ -236,15 +274,15 @@ RDL_TEST(averages_of_integers_are_exact_and_truncated_toward_zero)
     int64_t wide_out[2];
     uint8_t bytes_out[2];
 
-    rdl_combine(out, (const void *[]){ a, b }, 2, 5, RDL_INT32, RDL_AVG, 0);
+    combine(out, (const void *[]){ a, b }, 2, 5, RDL_INT32, RDL_AVG, 0);
     for (int i = 0; i < 5; i++)
         CHECK_INT(out[i], expected[i]);
-    rdl_combine(wide_out, (const void *[]){ wide, more, more }, 3, 2, RDL_INT64,
-                RDL_AVG, 0);
+    combine(wide_out, (const void *[]){ wide, more, more }, 3, 2, RDL_INT64,
+            RDL_AVG, 0);
     CHECK_INT(wide_out[0], INT64_MIN);
     CHECK_INT(wide_out[1], INT64_MAX - 1);
-    rdl_combine(bytes_out, (const void *[]){ bytes, fewer }, 2, 2, RDL_UINT8,
-                RDL_AVG, 0);
+    combine(bytes_out, (const void *[]){ bytes, fewer }, 2, 2, RDL_UINT8,
+            RDL_AVG, 0);
     CHECK_INT(bytes_out[0], 255);
     CHECK_INT(bytes_out[1], 254);
 }
@@ -271,7 +309,7 @@ RDL_TEST(averages_of_as_many_ranks_as_may_be_do_not_overflow)
 
         for (int k = 0; k < MOST; k++)
             inputs[k] = &extremes[i].bits;
-        rdl_combine(&out, inputs, MOST, 1, extremes[i].dtype, RDL_AVG, 0);
+        combine(&out, inputs, MOST, 1, extremes[i].dtype, RDL_AVG, 0);
         CHECK(out == extremes[i].bits);
     }
 }
@@ -286,11 +324,9 @@ RDL_TEST(averages_of_floats_are_divided_and_not_multiplied)
     double zero;
 
     /* 50 / 3 and 50 * (1 / 3) are two floats. */
-    rdl_combine(&out, (const void *[]){ &a, &b, &c }, 3, 1, RDL_FLOAT32,
-                RDL_AVG, 0);
+    combine(&out, (const void *[]){ &a, &b, &c }, 3, 1, RDL_FLOAT32, RDL_AVG, 0);
     CHECK(out == 50.0f / 3.0f);
-    rdl_combine(&zero, (const void *[]){ &d, &d }, 2, 1, RDL_FLOAT64, RDL_AVG,
-                0);
+    combine(&zero, (const void *[]){ &d, &d }, 2, 1, RDL_FLOAT64, RDL_AVG, 0);
     CHECK(zero == 0 && signbit(zero));
 }
 
@@ -301,11 +337,11 @@ RDL_TEST(sums_are_taken_in_the_order_of_the_inputs)
     const float minus = -16777216;
     float out;
 
-    rdl_combine(&out, (const void *[]){ &big, &one, &minus }, 3, 1, RDL_FLOAT32,
-                RDL_SUM, 0);
+    combine(&out, (const void *[]){ &big, &one, &minus }, 3, 1, RDL_FLOAT32,
+            RDL_SUM, 0);
     CHECK(out == 0);
-    rdl_combine(&out, (const void *[]){ &big, &minus, &one }, 3, 1, RDL_FLOAT32,
-                RDL_SUM, 0);
+    combine(&out, (const void *[]){ &big, &minus, &one }, 3, 1, RDL_FLOAT32,
+            RDL_SUM, 0);
     CHECK(out == 1);
 }
 
@@ -317,16 +353,16 @@ RDL_TEST(sums_of_16_bits_are_taken_in_32_and_rounded_once)
     const void *more[8] = { &many, &one, &one, &one, &one, &one, &one, &one };
     uint16_t out;
 
-    rdl_combine(&out, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
-                RDL_FLOAT16, RDL_SUM, 0);
+    combine(&out, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
+            RDL_FLOAT16, RDL_SUM, 0);
     CHECK_INT(out, 0);
-    rdl_combine(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16,
-                RDL_SUM, 0);
+    combine(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16, RDL_SUM,
+            0);
     CHECK_INT(out, RDL_FLOAT16_INFINITY);
-    rdl_combine(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16,
-                RDL_AVG, 0);
+    combine(&out, (const void *[]){ &less, &less }, 2, 1, RDL_FLOAT16, RDL_AVG,
+            0);
     CHECK_INT(out, less);
-    rdl_combine(&out, more, 8, 1, RDL_BFLOAT16, RDL_SUM, 0);
+    combine(&out, more, 8, 1, RDL_BFLOAT16, RDL_SUM, 0);
     CHECK_INT(out, 0x4384); /* 264 */
 }
 
@@ -335,8 +371,8 @@ RDL_TEST(products_of_16_bits_are_taken_in_32_and_rounded_once)
     const uint16_t large = 0x7800, small = 0x1000; /* 2^15, 2^-11 */
     uint16_t out;
 
-    rdl_combine(&out, (const void *[]){ &large, &large, &small, &small }, 4, 1,
-                RDL_FLOAT16, RDL_PRODUCT, 0);
+    combine(&out, (const void *[]){ &large, &large, &small, &small }, 4, 1,
+            RDL_FLOAT16, RDL_PRODUCT, 0);
     CHECK_INT(out, 0x5c00); /* 2^8 */
 }
 
@@ -349,14 +385,14 @@ RDL_TEST(products_of_integers_wrap)
     int32_t same;
     uint64_t square;
 
-    rdl_combine(&out, (const void *[]){ &most, &most }, 2, 1, RDL_UINT16,
-                RDL_PRODUCT, 0);
+    combine(&out, (const void *[]){ &most, &most }, 2, 1, RDL_UINT16,
+            RDL_PRODUCT, 0);
     CHECK_INT(out, 1);
-    rdl_combine(&same, (const void *[]){ &least, &minus }, 2, 1, RDL_INT32,
-                RDL_PRODUCT, 0);
+    combine(&same, (const void *[]){ &least, &minus }, 2, 1, RDL_INT32,
+            RDL_PRODUCT, 0);
     CHECK_INT(same, INT32_MIN);
-    rdl_combine(&square, (const void *[]){ &wide, &wide }, 2, 1, RDL_UINT64,
-                RDL_PRODUCT, 0);
+    combine(&square, (const void *[]){ &wide, &wide }, 2, 1, RDL_UINT64,
+            RDL_PRODUCT, 0);
     CHECK_INT(square, 1);
 }
 
@@ -380,15 +416,15 @@ RDL_TEST(factors_multiply_each_input_in_the_type_of_the_sum)
     for (size_t i = 0; i < LENGTH(known); i++) {
         rdl_test_put(one, known[i].dtype, 1);
         rdl_test_put(two, known[i].dtype, 2);
-        rdl_combine(out, (const void *[]){ one, two }, 2, 1, known[i].dtype,
-                    RDL_PREMUL_SUM, known[i].factor);
+        combine(out, (const void *[]){ one, two }, 2, 1, known[i].dtype,
+                RDL_PREMUL_SUM, known[i].factor);
         CHECK_NEAR(rdl_test_get(out, known[i].dtype), known[i].expected, 0);
-        rdl_combine(out, (const void *[]){ two }, 1, 1, known[i].dtype,
-                    RDL_PREMUL_SUM, 0.5);
+        combine(out, (const void *[]){ two }, 1, 1, known[i].dtype,
+                RDL_PREMUL_SUM, 0.5);
         CHECK_NEAR(rdl_test_get(out, known[i].dtype), 1, 0);
     }
-    rdl_combine(&sum, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
-                RDL_FLOAT32, RDL_PREMUL_SUM, 0.25);
+    combine(&sum, (const void *[]){ &large, &large, &minus, &minus }, 4, 1,
+            RDL_FLOAT32, RDL_PREMUL_SUM, 0.25);
     CHECK(sum == 0);
 }
 
@@ -405,16 +441,16 @@ RDL_TEST(truths_become_0_and_1_whatever_their_bytes)
     uint8_t out[6];
 
     for (int i = 0; i < 3; i++) {
-        rdl_combine(out, both, 2, 6, RDL_BOOL, as_or[i], 0);
+        combine(out, both, 2, 6, RDL_BOOL, as_or[i], 0);
         CHECK(memcmp(out, any, 6) == 0);
-        rdl_combine(out, both, 2, 6, RDL_BOOL, as_and[i], 0);
+        combine(out, both, 2, 6, RDL_BOOL, as_and[i], 0);
         CHECK(memcmp(out, both_are, 6) == 0);
-        rdl_combine(out, both + 1, 1, 6, RDL_BOOL, as_or[i], 0);
+        combine(out, both + 1, 1, 6, RDL_BOOL, as_or[i], 0);
         CHECK(memcmp(out, any, 6) == 0);
     }
-    rdl_combine(out, both, 2, 6, RDL_BOOL, RDL_BIT_XOR, 0);
+    combine(out, both, 2, 6, RDL_BOOL, RDL_BIT_XOR, 0);
     CHECK(memcmp(out, one_is, 6) == 0);
-    rdl_combine(out, thrice, 3, 6, RDL_BOOL, RDL_BIT_XOR, 0);
+    combine(out, thrice, 3, 6, RDL_BOOL, RDL_BIT_XOR, 0);
     CHECK(memcmp(out, (uint8_t[]){ 0, 0, 1, 1, 1, 1 }, 6) == 0);
 }
 
@@ -429,8 +465,8 @@ static void check_nan(rdl_dtype dtype, size_t count, int place,
         for (size_t i = 0; i < count; i++)
             rdl_test_put(x[k] + i * bytes, dtype, k + 1);
     rdl_test_put(x[place] + (count - 1) * bytes, dtype, (double)NAN);
-    rdl_combine(out, (const void *[]){ x[0], x[1], x[2], x[3] }, 4, count,
-                dtype, what, 0);
+    combine(out, (const void *[]){ x[0], x[1], x[2], x[3] }, 4, count, dtype,
+            what, 0);
     for (size_t i = 0; i < count - 1; i++)
         CHECK_NEAR(rdl_test_get(out + i * bytes, dtype),
                    what == RDL_MIN ? 1 : 4, 0);
@@ -465,13 +501,13 @@ RDL_TEST(of_zeros_and_of_nans_the_earliest_is_taken)
         const void *least[] = { bits[2], bits[k], bits[1 - k] };
         const void *greatest[] = { bits[3], bits[k], bits[1 - k] };
 
-        rdl_combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MIN, 0);
+        combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MIN, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MAX, 0);
+        combine(out, zeros, 2, 2, RDL_FLOAT32, RDL_MAX, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_combine(out, least, 3, 2, RDL_FLOAT32, RDL_MIN, 0);
+        combine(out, least, 3, 2, RDL_FLOAT32, RDL_MIN, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
-        rdl_combine(out, greatest, 3, 2, RDL_FLOAT32, RDL_MAX, 0);
+        combine(out, greatest, 3, 2, RDL_FLOAT32, RDL_MAX, 0);
         CHECK(memcmp(out, bits[k], sizeof out) == 0);
     }
 }
@@ -494,19 +530,88 @@ RDL_TEST(a_sum_of_nans_has_the_same_bits_wherever_it_stands)
                     memcpy(rooms[k] + shift + i * 4, &nans[k], 4);
             }
             for (int n = 2; n <= 3; n++) {
-                rdl_combine(out, inputs, n, count, RDL_FLOAT32, RDL_SUM, 0);
+                combine(out, inputs, n, count, RDL_FLOAT32, RDL_SUM, 0);
                 for (size_t i = 0; i < count; i++)
                     CHECK(memcmp(out + i * 4, &ones, 4) == 0);
-                rdl_combine(out, inputs, n, count, RDL_FLOAT32, RDL_AVG, 0);
+                combine(out, inputs, n, count, RDL_FLOAT32, RDL_AVG, 0);
                 for (size_t i = 0; i < count; i++)
                     CHECK(memcmp(out + i * 4, &ones, 4) == 0);
             }
         }
 }
 
+/* What half_test.c proves of one at a time. */
+static void check_widening(rdl_dtype dtype, rdl_isa isa)
+{
+    enum { ALL = 1 << 16 };
+    static uint16_t x[ALL], minus_zero[ALL], out[ALL];
+    rdl_reducer sum = { .dtype = dtype, .reduction = RDL_SUM, .isa = isa };
+    uint16_t infinity =
+        dtype == RDL_FLOAT16 ? RDL_FLOAT16_INFINITY : RDL_BFLOAT16_INFINITY;
+
+    for (size_t i = 0; i < ALL; i++) {
+        x[i] = (uint16_t)i;
+        minus_zero[i] = 0x8000;
+    }
+    for (int n = 2; n <= 3; n++) {
+        rdl_combine(&sum, out, (const void *[]){ x, minus_zero, minus_zero }, n,
+                    ALL);
+        for (size_t i = 0; i < ALL; i++)
+            CHECK_INT(out[i], (i & 0x7fff) > infinity ? 0xffff : i);
+    }
+}
+
+/* A factor of any bits, times one, in a vector and behind it. */
+static void check_narrowing(rdl_dtype dtype, rdl_isa isa, uint32_t bits)
+{
+    enum { COUNT = 17 };
+    uint16_t one = dtype == RDL_FLOAT16 ? 0x3c00 : 0x3f80;
+    float x = rdl_float32_from_bits(bits);
+    uint16_t expected, ones[COUNT], out[COUNT];
+    rdl_reducer r = { dtype, RDL_PREMUL_SUM, (double)x, isa, false };
+
+    expected =
+        dtype == RDL_FLOAT16 ? rdl_float16_narrow(x) : rdl_bfloat16_narrow(x);
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = one;
+    rdl_combine(&r, out, (const void *[]){ ones }, 1, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        if (out[i] != expected)
+            RDL_TEST_FAIL("%s of bits %08x by %s: %04x at %d, not %04x",
+                          rdl_test_dtype_name(dtype), bits, rdl_isa_name(isa),
+                          out[i], i, expected);
+}
+
+/* Around each 16-bit float, and around the middle between it and the next; those of
+ * float16 are in the first half of the bits that a bfloat16 has not. */
+static void check_narrowings(rdl_dtype dtype, rdl_isa isa, uint64_t *state)
+{
+    uint32_t step = dtype == RDL_FLOAT16 ? 1U << 12 : 1U << 15;
+
+    for (uint64_t at = 0; at <= UINT32_MAX; at += step)
+        for (uint32_t d = 0; d < 3; d++)
+            if (step == 1U << 15 || (at & INT32_MAX) - 0x33000000 < 0x14900000)
+                check_narrowing(dtype, isa, (uint32_t)at + d - 1);
+    for (int i = 0; i < 200000; i++)
+        check_narrowing(dtype, isa, (uint32_t)rdl_test_random(state));
+}
+
+RDL_TEST(vectors_widen_and_narrow_16_bits_as_one_at_a_time)
+{
+    uint64_t state = rdl_test_seed();
+
+    for (rdl_isa isa = RDL_ISA_BASE; isa < RDL_ISAS; isa++)
+        if (rdl_isa_runs(isa)) {
+            check_widening(RDL_FLOAT16, isa);
+            check_widening(RDL_BFLOAT16, isa);
+            check_narrowings(RDL_FLOAT16, isa, &state);
+            check_narrowings(RDL_BFLOAT16, isa, &state);
+        }
+}
+
 RDL_TEST(nothing_is_read_or_written_for_a_count_of_0)
 {
     for (int n = 1; n <= 3; n++)
-        rdl_combine(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0,
-                    RDL_FLOAT32, RDL_SUM, 0);
+        combine(NULL, (const void *[]){ NULL, NULL, NULL }, n, 0, RDL_FLOAT32,
+                RDL_SUM, 0);
 }

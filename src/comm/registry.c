@@ -53,7 +53,8 @@ static uint32_t counts(const rdl_comm *comm)
 static rdl_status make_comm(rdl_world *world, rdl_key key, const int *ranks,
                             int count, rdl_comm **out)
 {
-    rdl_comm *comm = rdl_calloc(1, sizeof *comm + (size_t)count * sizeof *ranks);
+    rdl_comm *comm = rdl_calloc_for(
+        &world->purse, 1, sizeof *comm + (size_t)count * sizeof *ranks);
     rdl_status st;
 
     if (comm == NULL)
@@ -97,7 +98,7 @@ static rdl_status add_chunk(rdl_world *world)
     if (chunk == RDL_LANE_CHUNKS)
         return rdl_fail(RDL_NO_MEMORY, "%d groups are open: no more handles",
                         RDL_LANE_CHUNKS * RDL_LANES_IN_CHUNK);
-    lanes = rdl_calloc(RDL_LANES_IN_CHUNK, sizeof *lanes);
+    lanes = rdl_calloc_for(&world->purse, RDL_LANES_IN_CHUNK, sizeof *lanes);
     if (lanes == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for %d groups",
                         RDL_LANES_IN_CHUNK);
@@ -107,7 +108,7 @@ static rdl_status add_chunk(rdl_world *world)
         lane->world = world;
         lane->index = world->n_lanes + i;
         atomic_init(&lane->generation, 1);
-        rdl_turns_init(&lane->turns);
+        rdl_turns_init(&lane->turns, &world->purse);
         pthread_mutex_init(&lane->failing, NULL);
         lane->next = world->free_lanes;
         world->free_lanes = lane;
@@ -205,6 +206,19 @@ static bool has_passed(const rdl_lane *lane, int member)
                MUST_HAVE_PASSED(lane->sequence);
 }
 
+/* Whether it reads nothing any more, as far as one sees without asking the system. */
+static bool has_gone(const rdl_lane *lane, int member)
+{
+    const rdl_arena *arena = &lane->world->mapping->arena;
+    int rank = lane->comm->ranks[member];
+    uint32_t state = atomic_load_explicit(&rdl_arena_slice(arena, rank)->state,
+                                          memory_order_acquire);
+
+    return state == RDL_SLICE_LEFT || state == RDL_SLICE_FAILED ||
+           atomic_load_explicit(&arena->header->obituaries[rank].gone,
+                                memory_order_acquire) != 0;
+}
+
 /* Gives a dormant lane's slot back if that is possible. */
 static bool dissolve(rdl_world *world, rdl_lane *lane)
 {
@@ -212,7 +226,7 @@ static bool dissolve(rdl_world *world, rdl_lane *lane)
     if (atomic_load_explicit(&lane->failure, memory_order_relaxed) != RDL_OK)
         return false;
     for (int i = 0; i < lane->comm->size; i++)
-        if (i != lane->comm->me && !has_passed(lane, i))
+        if (i != lane->comm->me && !has_passed(lane, i) && !has_gone(lane, i))
             return false;
     if (rdl_map_put(&world->ghosts, lane->key,
                     (rdl_pair){ lane->sequence, lane->number }) != RDL_OK)
@@ -244,6 +258,17 @@ static bool sweep(rdl_world *world)
     return false;
 }
 
+/* Whether a slot comes back without us: of a closed group whose other members have yet
+ * to pass its last operation. */
+static bool may_come(const rdl_world *world)
+{
+    for (const rdl_lane *lane = world->dormant_first; lane != NULL;
+         lane = lane->next)
+        if (atomic_load_explicit(&lane->failure, memory_order_relaxed) == RDL_OK)
+            return true;
+    return false;
+}
+
 /* The list and the name, as peers read them: counts, ranks of 16 bits, bytes. */
 static size_t write_list(const rdl_lane *lane, void *buffer)
 {
@@ -262,6 +287,18 @@ static size_t write_list(const rdl_lane *lane, void *buffer)
     return (size_t)(at - (unsigned char *)buffer) + counts[1];
 }
 
+static rdl_status no_slot(const rdl_world *world)
+{
+    return rdl_fail(RDL_NO_MEMORY,
+                    "this rank has %" PRIu32 " groups in use, which is its "
+                    "limit (or that of their lists)%s: close some, or raise "
+                    "rdl_host_options.groups",
+                    world->n_slots,
+                    may_come(world) ? ", and of those that are closed other "
+                                      "members are still in the last call"
+                                    : "");
+}
+
 static rdl_status take_slot(rdl_world *world, rdl_lane *lane)
 {
     unsigned char list[8 + 2 * RDL_MAX_RANKS + RDL_NAME_MOST];
@@ -273,12 +310,16 @@ static rdl_status take_slot(rdl_world *world, rdl_lane *lane)
         st = rdl_shelf_take_slot(&world->shelf, lane->key, name, list, bytes,
                                  &lane->mine);
     while (st == RDL_AGAIN && sweep(world));
-    if (st == RDL_AGAIN)
-        return rdl_fail(RDL_NO_MEMORY,
-                        "this rank has %" PRIu32 " groups in use, which is its "
-                        "limit (or that of their lists): close some, or raise "
-                        "rdl_host_options.groups",
-                        world->n_slots);
+    return st == RDL_AGAIN && !may_come(world) ? no_slot(world) : st;
+}
+
+rdl_status rdl_registry_no_slot(rdl_world *world)
+{
+    rdl_status st;
+
+    pthread_mutex_lock(&world->lock);
+    st = no_slot(world);
+    pthread_mutex_unlock(&world->lock);
     return st;
 }
 
@@ -327,7 +368,7 @@ static rdl_status make_lane(rdl_world *world, rdl_comm *comm, rdl_key key,
     lane->comm = comm;
     comm->lanes++;
     lane->key = key;
-    lane->name = rdl_copy_text(name, strlen(name));
+    lane->name = rdl_copy_text_for(&world->purse, name, strlen(name));
     st = lane->name ? rdl_map_put(&world->lanes, key,
                                   (rdl_pair){ (uint64_t)(uintptr_t)lane, 0 })
                     : rdl_fail(RDL_NO_MEMORY, "no memory for a name");
@@ -447,7 +488,7 @@ static void title_shrunk(const rdl_lane *from, rdl_lane *lane)
     rdl_text_add_ranks(&text, lane->comm->ranks, lane->comm->size);
     rdl_text_add(&text, "]");
     /* Without memory for it the message is a little less clear. */
-    lane->title = rdl_copy_text(title, strlen(title));
+    lane->title = rdl_copy_text_for(&lane->world->purse, title, strlen(title));
 }
 
 rdl_status rdl_registry_open_shrunk(rdl_lane *from, const int *ranks, int count,
@@ -578,7 +619,7 @@ static rdl_status open_pair(rdl_world *world, rdl_lane *lane, int peer,
         snprintf(title, sizeof title, "the way from rank %d to rank %d in %s",
                  ranks[0], ranks[1], group);
         /* Without memory for it the message is a little less clear. */
-        (*out)->title = rdl_copy_text(title, strlen(title));
+        (*out)->title = rdl_copy_text_for(&world->purse, title, strlen(title));
     }
     return RDL_OK;
 }
@@ -589,8 +630,8 @@ static rdl_status find_pair(rdl_world *world, rdl_lane *lane, int peer,
     rdl_lane **place;
 
     if (lane->pairs == NULL)
-        lane->pairs =
-            rdl_calloc(2 * (size_t)lane->comm->size, sizeof *lane->pairs);
+        lane->pairs = rdl_calloc_for(
+            &world->purse, 2 * (size_t)lane->comm->size, sizeof *lane->pairs);
     if (lane->pairs == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for %d pairs",
                         lane->comm->size);
@@ -636,7 +677,9 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
 
 /* The world's lock is not held while they are revoked: a lane that is prepared takes
  * it under the lock that revoking takes. Their tickets keep the ways open. */
-void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way))
+void rdl_registry_revoke_pairs(rdl_lane *lane,
+                               void (*revoke)(rdl_lane *way, uint32_t site),
+                               uint32_t site)
 {
     rdl_lane *ways[2 * RDL_MAX_RANKS];
     uint64_t tickets[2 * RDL_MAX_RANKS];
@@ -651,7 +694,7 @@ void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way))
     }
     pthread_mutex_unlock(&lane->world->lock);
     for (int i = 0; i < n; i++) {
-        revoke(ways[i]);
+        revoke(ways[i], site);
         rdl_lane_give_up_turn(ways[i], tickets[i]);
     }
 }

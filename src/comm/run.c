@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/run.h"
 
+#include "base/copy.h"
 #include "comm/reduce.h"
 #include "comm/verdict.h"
 #include "comm/world.h"
@@ -129,12 +130,14 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
 
     *run = (rdl_run){ .lane = lane, .request = request };
     run->description = describe(lane, request);
-    run->fingerprint = rdl_fingerprint(&run->description);
+    if (!lane->world->uncompared) /* else all are 0 */
+        run->fingerprint = rdl_fingerprint(&run->description);
     if (!rdl_plan_fits_line(shape))
         run->lease =
             rdl_shelf_take_lease(&lane->world->shelf, 2 * rdl_plan_wish(shape));
     run->window = run->lease.bytes / 2;
     run->plan = first_plan(run);
+    run->streaming = request->output_bytes >= lane->world->streams_from;
 }
 
 void rdl_run_end(rdl_run *run)
@@ -198,6 +201,11 @@ static void read_counts(const void *arg, int member, rdl_counts *counts)
     rdl_lane_peer_counts(arg, member, counts);
 }
 
+static void show_site(const void *arg, int member, rdl_text *text)
+{
+    rdl_lane_show_site(arg, member, text);
+}
+
 rdl_status rdl_run_judge(rdl_lane *lane, const uint64_t *table)
 {
     rdl_description descriptions[RDL_MAX_RANKS];
@@ -207,6 +215,7 @@ rdl_status rdl_run_judge(rdl_lane *lane, const uint64_t *table)
                                 .size = lane->comm->size,
                                 .group = group,
                                 .read_counts = read_counts,
+                                .show_site = show_site,
                                 .arg = lane };
     rdl_status st;
 
@@ -287,9 +296,37 @@ static void read_offer(rdl_run *run, int member, agreement *a)
     peer->output = o.output;
 }
 
+/* For the account: where this process is about to read. */
+static void note_pieces(const rdl_run *run, const rdl_peer *peer, size_t bytes)
+{
+    rdl_arena *arena = &run->lane->world->mapping->arena;
+
+    rdl_pieces_touch(&arena->pieces,
+                     (const unsigned char *)peer->slice + peer->offered, bytes);
+}
+
+static void note_mapped_pieces(const rdl_run *run, int member)
+{
+    rdl_arena *arena = &run->lane->world->mapping->arena;
+    const rdl_shape *shape = &run->request->shape;
+    const rdl_peer *peer = &run->lane->peers[member];
+    size_t most = rdl_plan_input_most(shape);
+
+    if (rdl_plan_gives(shape, member))
+        rdl_pieces_touch(&arena->heap_pieces,
+                         rdl_lane_peer_heap(run->lane, member, peer->input),
+                         most);
+    if (rdl_plan_reads_outputs(shape))
+        rdl_pieces_touch(&arena->heap_pieces,
+                         rdl_lane_peer_heap(run->lane, member, peer->output),
+                         most);
+}
+
 /* All read each other's buffers where they lie. */
 static void go_on_mapped(rdl_run *run)
 {
+    for (int i = 0; i < run->lane->comm->size; i++)
+        note_mapped_pieces(run, i);
     atomic_fetch_add_explicit(&run->lane->world->n_mapped, 1,
                               memory_order_relaxed);
     run->plan = rdl_plan_make(&run->request->shape, RDL_PLAN_MAPPED);
@@ -309,6 +346,8 @@ static void agree(rdl_run *run)
         go_on_mapped(run);
         return;
     }
+    for (int i = 0; i < run->lane->comm->size && a.least > 0; i++)
+        note_pieces(run, &run->lane->peers[i], a.least);
     if (!(a.some_hope && HOPES_COUNT) &&
         (OWN_WINDOW_WILL_DO || (a.least == a.most && a.least > 0)))
         return;
@@ -348,9 +387,18 @@ static rdl_status take(rdl_run *run, const rdl_step *step)
         return RDL_OK;
     from = peer_window(run, step->peer, step) + step->staged;
     if (from != to) /* mapped, from itself, in place */
-        memcpy(to, from, step->bytes);
+        rdl_copy(to, from, step->bytes, run->streaming);
+    if (run->streaming)
+        rdl_copy_settle(); /* before whatever says that the call is done */
     return run->plan.in_line ? RDL_OK
                              : rdl_lane_check_peer(run->lane, step->peer);
+}
+
+/* Whether members read soon what this step writes. */
+static bool is_read_on(const rdl_run *run, const rdl_step *step)
+{
+    return step->to_window ||
+           (run->plan.mapped && rdl_plan_reads_outputs(&run->plan.shape));
 }
 
 static rdl_status reduce(rdl_run *run, const rdl_step *step)
@@ -366,9 +414,13 @@ static rdl_status reduce(rdl_run *run, const rdl_step *step)
         inputs[i] = peer_window(run, i, step) + step->staged;
     output = step->to_window ? own_window(run) + step->result
                              : (unsigned char *)request->output + step->user;
-    rdl_combine(output, inputs, size,
-                step->bytes / rdl_dtype_bytes(request->dtype), request->dtype,
-                request->reduction, request->factor);
+    rdl_combine(
+        &(rdl_reducer){ .dtype = request->dtype,
+                        .reduction = request->reduction,
+                        .factor = request->factor,
+                        .isa = run->lane->world->isa,
+                        .streaming = run->streaming && !is_read_on(run, step) },
+        output, inputs, size, step->bytes / rdl_dtype_bytes(request->dtype));
     for (int i = 0; i < size && !run->plan.in_line; i++)
         RDL_TRY(rdl_lane_check_peer(run->lane, i));
     return RDL_OK;

@@ -21,6 +21,7 @@ typedef struct rdl_request {
     double factor; /* as it is kept; 0 but for PREMUL_SUM */
     const void *input;
     void *output;
+    size_t output_bytes;
 } rdl_request;
 
 typedef struct rdl_run {
@@ -30,8 +31,9 @@ typedef struct rdl_run {
     uint64_t fingerprint;
     rdl_plan plan;
     rdl_lease lease;
-    size_t window; /* bytes of a half that all members have */
-    bool agreed;   /* all members made this call, and window is known */
+    size_t window;  /* bytes of a half that all members have */
+    bool agreed;    /* all members made this call, and window is known */
+    bool streaming; /* the output is stored past the caches */
     /* The cursor. */
     uint64_t step;
     int peer; /* AWAIT: the one not yet there */

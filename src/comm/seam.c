@@ -18,3 +18,12 @@ void rdl_world_compare(rdl_world *world, bool compare)
 {
     world->uncompared = !compare;
 }
+
+void rdl_world_record(rdl_world *world, bool record)
+{
+    unsigned char *slice = (unsigned char *)world->slice;
+
+    world->recorder.ring =
+        record ? (rdl_record *)(void *)(slice + RDL_RECORDS_AT) : NULL;
+    world->texts.shelf = record ? &world->shelf : NULL;
+}

@@ -1,5 +1,6 @@
-/* The seam of bench/race: how the field orders collectives, for comparison. Never
- * in the public interface; programs of bench/ are linked with the inside. */
+/* The seam of bench/race and bench/recorder: how the field orders collectives, and
+ * does without looking, for comparison. Never in the public interface; programs of
+ * bench/ are linked with the inside. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RDL_COMM_SEAM_H
 #define RDL_COMM_SEAM_H
@@ -28,5 +29,8 @@ void rdl_world_delay(rdl_world *world, const rdl_delay *delay);
 /* Whether calls are compared at all; off, a wrong pairing shows as wrong data or as
  * a hang. */
 void rdl_world_compare(rdl_world *world, bool compare);
+
+/* Whether calls and their sites are recorded. On again before the world is closed. */
+void rdl_world_record(rdl_world *world, bool record);
 
 #endif

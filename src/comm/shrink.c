@@ -227,7 +227,7 @@ static rdl_status agree(shrinking *s)
 
     if (s->lane->comm->size == 1)
         return RDL_OK;
-    RDL_TRY(rdl_lane_prepare(s->lane));
+    RDL_TRY(rdl_lane_prepare_until(s->lane, s->deadline));
     RDL_TRY(begin(s));
     do
         st = doze(s);

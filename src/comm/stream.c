@@ -3,6 +3,7 @@
 #include "comm/stream.h"
 
 #include "base/memory.h"
+#include "comm/call.h"
 #include "comm/world.h"
 
 #include <errno.h>
@@ -39,13 +40,13 @@ rdl_status rdl_stream_create(rdl_world *world, const char *name,
                         "the stream's name '%.20s...' has %zu bytes; %d is the "
                         "most",
                         name, strlen(name), RDL_NAME_MOST);
-    stream = rdl_calloc(1, sizeof *stream);
+    stream = rdl_calloc_for(&world->purse, 1, sizeof *stream);
     if (stream == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a stream");
     stream->world = world;
-    stream->name = rdl_copy_text(name, strlen(name));
+    stream->name = rdl_copy_text_for(&world->purse, name, strlen(name));
     stream->text = rdl_texts_put(&world->texts, name);
-    st = stream->name ? rdl_queue_create(&stream->queue)
+    st = stream->name ? rdl_queue_create(&world->purse, &stream->queue)
                       : rdl_fail(RDL_NO_MEMORY, "no memory for a name");
     if (st != RDL_OK) {
         rdl_free(stream->name);
@@ -161,7 +162,7 @@ static rdl_status pin(rdl_heap *heap, errand *e)
 
 static rdl_status add_errand(rdl_stream *stream, errand like)
 {
-    errand *e = rdl_calloc(1, sizeof *e);
+    errand *e = rdl_calloc_for(&stream->world->purse, 1, sizeof *e);
     rdl_status st;
 
     if (e == NULL)
@@ -199,25 +200,25 @@ rdl_status rdl_stream_copy(rdl_stream *stream, void *target, const void *source,
 }
 
 /* Others see what the program waits for, and that it was told of a failure. */
-static rdl_status wait_for(rdl_stream *stream, rdl_deadline deadline)
+static rdl_status wait_for(rdl_stream *stream, rdl_deadline deadline,
+                           rdl_call_site site)
 {
-    rdl_recorder *recorder = &stream->world->recorder;
-    rdl_entry e = { .stream = stream->text,
-                    .operation = RDL_RECORD_SYNCHRONIZE,
-                    .flags = RDL_RECORD_BLOCKS };
+    rdl_pause pause = { .world = stream->world,
+                        .site = site,
+                        .operation = RDL_RECORD_SYNCHRONIZE,
+                        .stream = stream->text };
     rdl_status st = rdl_queue_query(stream->queue);
-    uint64_t number;
 
     if (st == RDL_OK)
         return RDL_OK;
-    number = rdl_recorder_add(recorder, &e);
+    rdl_pause_sleep(&pause);
     if (st == RDL_AGAIN)
         st = rdl_queue_wait(stream->queue, deadline);
-    rdl_recorder_end(recorder, number, st, true);
-    return st;
+    return rdl_pause_end(&pause, st);
 }
 
-rdl_status rdl_stream_synchronize(rdl_stream *stream, int64_t timeout_ms)
+static rdl_status synchronize(rdl_stream *stream, int64_t timeout_ms,
+                              rdl_call_site site)
 {
     rdl_deadline deadline = 0;
 
@@ -226,8 +227,11 @@ rdl_status rdl_stream_synchronize(rdl_stream *stream, int64_t timeout_ms)
     if (rdl_queue_is_mine(stream->queue))
         return rdl_fail(RDL_STATE, "stream '%s' cannot wait for itself",
                         stream->name);
-    return wait_for(stream, deadline);
+    return wait_for(stream, deadline, site);
 }
+
+RDL_PUBLIC_CALL(rdl_stream_synchronize, synchronize(stream, timeout_ms, site),
+                rdl_stream *stream, int64_t timeout_ms)
 
 rdl_status rdl_stream_query(rdl_stream *stream)
 {
@@ -260,6 +264,7 @@ struct rdl_event {
     pthread_mutex_t lock; /* protects all below */
     pthread_cond_t changed;
     uint64_t recorded; /* how often it was recorded */
+    uint32_t stream;   /* the text of the last one's name */
     uint64_t reached;  /* the latest of these that a stream has passed */
     int pending;       /* pieces of work of streams that will touch it */
 };
@@ -272,7 +277,7 @@ rdl_status rdl_event_create(rdl_world *world, rdl_event **out)
     RDL_TRY(rdl_world_check(world));
     if (out == NULL)
         return rdl_fail(RDL_INVALID, "rdl_event_create: out is NULL");
-    event = rdl_calloc(1, sizeof *event);
+    event = rdl_calloc_for(&world->purse, 1, sizeof *event);
     if (event == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for an event");
     event->world = world;
@@ -397,7 +402,7 @@ static rdl_status run_wait(void *arg, rdl_status failed)
 static rdl_status add_mark(rdl_stream *stream, rdl_event *event,
                            uint64_t number, rdl_queue_function function)
 {
-    mark *m = rdl_calloc(1, sizeof *m);
+    mark *m = rdl_calloc_for(&stream->world->purse, 1, sizeof *m);
     rdl_status st;
 
     if (m == NULL)
@@ -432,11 +437,34 @@ rdl_status rdl_event_record(rdl_event *event, rdl_stream *stream)
 #endif
     pthread_mutex_lock(&event->lock);
     number = ++event->recorded;
+    event->stream = stream != NULL ? stream->text : 0;
     pthread_mutex_unlock(&event->lock);
     if (stream != NULL)
         return add_mark(stream, event, number, run_record);
     reach(event, number, 0);
     return RDL_OK;
+}
+
+/* On the program's own thread. */
+static rdl_status await_event(rdl_event *event, int64_t timeout_ms,
+                              rdl_call_site site)
+{
+    rdl_pause pause = { .world = event->world,
+                        .site = site,
+                        .operation = RDL_RECORD_SYNCHRONIZE };
+    rdl_deadline deadline = 0;
+    uint64_t number;
+    bool reached;
+
+    RDL_TRY(rdl_wait_limit(event->world, timeout_ms, &deadline));
+    pthread_mutex_lock(&event->lock);
+    number = event->recorded;
+    reached = event->reached >= number;
+    pause.stream = event->stream;
+    pthread_mutex_unlock(&event->lock);
+    if (!reached)
+        rdl_pause_sleep(&pause);
+    return rdl_pause_end(&pause, await_number(event, number, deadline));
 }
 
 static uint64_t latest(rdl_event *event)
@@ -454,17 +482,19 @@ rdl_status rdl_event_wait(rdl_event *event, rdl_stream *stream)
     RDL_TRY(check_event(event, stream));
     if (stream != NULL)
         return add_mark(stream, event, latest(event), run_wait);
-    return rdl_event_synchronize(event, 0);
+    return await_event(event, 0, RDL_CALL_SITE(NULL));
 }
 
-rdl_status rdl_event_synchronize(rdl_event *event, int64_t timeout_ms)
+static rdl_status synchronize_event(rdl_event *event, int64_t timeout_ms,
+                                    rdl_call_site site)
 {
-    rdl_deadline deadline = 0;
-
     RDL_TRY(check_event(event, NULL));
-    RDL_TRY(rdl_wait_limit(event->world, timeout_ms, &deadline));
-    return await_number(event, latest(event), deadline);
+    return await_event(event, timeout_ms, site);
 }
+
+RDL_PUBLIC_CALL(rdl_event_synchronize,
+                synchronize_event(event, timeout_ms, site), rdl_event *event,
+                int64_t timeout_ms)
 
 rdl_status rdl_event_query(rdl_event *event)
 {
@@ -488,11 +518,15 @@ rdl_status rdl_streams_close(rdl_world *world)
         rdl_status st = end_thread(world, stream);
 
         stream->world = NULL;
+        rdl_charge(NULL, stream->name); /* they outlive the world's purse */
+        rdl_charge(NULL, stream);
         stream->queue = NULL;
         if (first == RDL_OK)
             first = st;
     }
-    for (rdl_event *event = world->events; event != NULL; event = event->next)
+    for (rdl_event *event = world->events; event != NULL; event = event->next) {
         event->world = NULL;
+        rdl_charge(NULL, event);
+    }
     return first;
 }

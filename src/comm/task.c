@@ -38,8 +38,9 @@ static rdl_status add_chunk(rdl_world *world)
     if (t->n_chunks * RDL_TASKS_IN_CHUNK >= RDL_TASKS_MOST)
         return rdl_fail(RDL_NO_MEMORY, "%d operations are pending: no more",
                         RDL_TASKS_MOST);
-    chunk = rdl_calloc(RDL_TASKS_IN_CHUNK, sizeof *chunk);
-    chunks = chunk ? rdl_realloc(t->chunks, (t->n_chunks + 1) * sizeof *chunks)
+    chunk = rdl_calloc_for(&world->purse, RDL_TASKS_IN_CHUNK, sizeof *chunk);
+    chunks = chunk ? rdl_realloc_for(&world->purse, t->chunks,
+                                     (t->n_chunks + 1) * sizeof *chunks)
                    : NULL;
     if (chunks == NULL) {
         rdl_free(chunk);
@@ -303,7 +304,8 @@ static void pass_over(rdl_task *task, rdl_status status)
         c->statuses[i] =
             op->lane->comm->size > 1 ? rdl_lane_fail(op->lane, status) : status;
         c->sentences[i] =
-            rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
+            rdl_copy_text_for(&task->world->purse, rdl_error_detail(),
+                              strlen(rdl_error_detail()));
         rdl_op_note_end(op, c->statuses[i]);
         rdl_lane_give_up_turn(op->lane, op->ticket);
     }
@@ -485,19 +487,8 @@ static void doze(rdl_world *world, const rdl_task *task, uint32_t generation,
     rdl_bell_withdraw(mine);
 }
 
-/* The program's own thread is about to sleep until the task is done. */
-static uint64_t note_waiting(rdl_task *task)
-{
-    rdl_entry e = { .count = atomic_load_explicit(&task->record,
-                                                  memory_order_relaxed),
-                    .operation = RDL_RECORD_AWAIT,
-                    .flags = RDL_RECORD_BLOCKS };
-
-    return rdl_recorder_add(&task->world->recorder, &e);
-}
-
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
-                          rdl_deadline deadline, uint64_t *record)
+                          rdl_deadline deadline, rdl_pause *pause)
 {
     rdl_world *world = task->world;
     rdl_time sleep = RDL_SLEEP_MOST;
@@ -515,8 +506,7 @@ rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
             sched_yield();
             continue;
         }
-        if (record != NULL && *record == 0)
-            *record = note_waiting(task);
+        rdl_pause_sleep(pause);
         doze(world, task, generation, deadline);
     }
     return RDL_OK;

@@ -10,6 +10,7 @@
 #define RDL_COMM_TASK_H
 
 #include "comm/op.h"
+#include "comm/pause.h"
 
 #include <raddle/work.h>
 
@@ -95,11 +96,10 @@ bool rdl_tasks_advance(rdl_world *world, bool look, rdl_time *sleep);
 /* Whether something active could go on. */
 bool rdl_tasks_are_ready(rdl_world *world);
 
-/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. record: for
- * the program's own thread, gets the number of a record of the wait that the caller
- * ends, or stays 0 if there was no need to sleep; NULL: for another thread. */
+/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. pause: that
+ * wait, for the program's own thread; NULL: for another. */
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
-                          rdl_deadline deadline, uint64_t *record);
+                          rdl_deadline deadline, rdl_pause *pause);
 
 /* Waits until nothing is out. */
 void rdl_tasks_finish(rdl_world *world);

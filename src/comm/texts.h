@@ -33,8 +33,23 @@ void rdl_texts_fini(rdl_texts *texts);
 /* Its offset in the slice; 0: none, or no room. */
 uint32_t rdl_texts_put(rdl_texts *texts, const char *text);
 
-/* A call site: "train.c:120", a text that stays as it is while the world lives. NULL:
- * the code at address made the call, and its module and offset are the text. */
-uint32_t rdl_texts_site(rdl_texts *texts, const char *site, const void *address);
+/* Where the program makes a call: "train.c:120", a text that stays as it is while
+ * the world lives. NULL: the call returns to address, whose module and offset are
+ * the text. Neither: it is not known. */
+typedef struct rdl_call_site {
+    const char *text;
+    const void *address;
+} rdl_call_site;
+
+/* Of a public function: the text that it was given, or whom it returns to. */
+#define RDL_CALL_SITE(text)                                                    \
+    ((rdl_call_site){ (text), __builtin_return_address(0) })
+
+uint32_t rdl_texts_site(rdl_texts *texts, rdl_call_site site);
+
+/* The same with who makes the call in parentheses: "fsdp.c:210 (fsdp.gather w1)". A
+ * caller's text may change from call to call, so it is read; NULL: there is none. */
+uint32_t rdl_texts_site_of(rdl_texts *texts, rdl_call_site site,
+                           const char *caller);
 
 #endif

@@ -46,10 +46,16 @@ static rdl_status check(const rdl_transfer *t, const rdl_call *call)
     return check_buffers(t);
 }
 
+/* What the transfers of a call share. */
+typedef struct common {
+    const char *caller;
+    int64_t timeout_ms;
+    uint32_t site;
+} common;
+
 /* One operation on the way to or from peer. */
 static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
-                         const rdl_arguments *a, const rdl_call *call,
-                         int64_t timeout_ms)
+                         const rdl_arguments *a, const common *c)
 {
     uint64_t ticket = 0;
     rdl_lane *lane = NULL;
@@ -58,8 +64,8 @@ static rdl_status add_op(rdl_batch *b, rdl_group group, const rdl_transfer *t,
     RDL_TRY(rdl_batch_reserve(b));
     RDL_TRY(
         rdl_registry_pair(b->world, group, t->peer, sends(t), &lane, &ticket));
-    st = rdl_op_init(rdl_batch_next(b), lane, ticket, a, timeout_ms,
-                     call ? call->caller : NULL);
+    st = rdl_op_init(rdl_batch_next(b), lane, ticket, a, c->timeout_ms,
+                     c->caller);
     if (st == RDL_OK)
         rdl_batch_add(b);
     else
@@ -82,7 +88,7 @@ static int next_own(const rdl_transfer *transfers, int count, int me, bool send,
  * one operation in a group of one, which is a copy. */
 static rdl_status add_own(rdl_batch *b, rdl_group group,
                           const rdl_transfer *transfers, int count, int me,
-                          const rdl_call *call, int64_t timeout_ms)
+                          const common *c)
 {
     int s = next_own(transfers, count, me, true, 0);
     int r = next_own(transfers, count, me, false, 0);
@@ -96,14 +102,15 @@ static rdl_status add_own(rdl_batch *b, rdl_group group,
                             .input = from->send,
                             .output = to->receive,
                             .count = from->count,
-                            .dtype = from->dtype };
+                            .dtype = from->dtype,
+                            .site = c->site };
 
         if (from->count != to->count || from->dtype != to->dtype)
             return rdl_fail(RDL_INVALID,
                             "exchange: a rank sends itself %zu elements and "
                             "expects %zu, or of another dtype",
                             from->count, to->count);
-        RDL_TRY(add_op(b, group, from, &a, call, timeout_ms));
+        RDL_TRY(add_op(b, group, from, &a, c));
         s = next_own(transfers, count, me, true, s + 1);
         r = next_own(transfers, count, me, false, r + 1);
     }
@@ -119,7 +126,7 @@ static rdl_status add_own(rdl_batch *b, rdl_group group,
 
 static rdl_status add_others(rdl_batch *b, rdl_group group,
                              const rdl_transfer *transfers, int count, int me,
-                             const rdl_call *call, int64_t timeout_ms)
+                             const common *c)
 {
     for (int i = 0; i < count; i++) {
         const rdl_transfer *t = &transfers[i];
@@ -130,38 +137,39 @@ static rdl_status add_others(rdl_batch *b, rdl_group group,
                             .input = t->send,
                             .output = t->receive,
                             .count = t->count,
-                            .dtype = t->dtype };
+                            .dtype = t->dtype,
+                            .site = c->site };
 
         if (t->peer != me)
-            RDL_TRY(add_op(b, group, t, &a, call, timeout_ms));
+            RDL_TRY(add_op(b, group, t, &a, c));
     }
     return RDL_OK;
 }
 
 static rdl_status add_all(rdl_batch *b, rdl_group group,
                           const rdl_transfer *transfers, int count,
-                          const rdl_call *call)
+                          const rdl_call *call, rdl_call_site site)
 {
-    int64_t timeout_ms = 0;
+    common c = { .caller = call ? call->caller : NULL };
     int me = -1, before = b->count;
     rdl_status st;
 
-    RDL_TRY(rdl_call_timeout(b->world, call, "exchange", &timeout_ms));
+    RDL_TRY(rdl_call_timeout(b->world, call, "exchange", &c.timeout_ms));
     RDL_TRY(rdl_group_rank(b->world, group, &me));
     for (int i = 0; i < count; i++)
         RDL_TRY(check(&transfers[i], call));
-    st = me < 0 ? RDL_OK
-                : add_own(b, group, transfers, count, me, call, timeout_ms);
+    c.site = rdl_texts_site_of(&b->world->texts, site, c.caller);
+    st = me < 0 ? RDL_OK : add_own(b, group, transfers, count, me, &c);
     if (st == RDL_OK)
-        st = add_others(b, group, transfers, count, me, call, timeout_ms);
+        st = add_others(b, group, transfers, count, me, &c);
     if (st != RDL_OK)
         rdl_batch_cut(b, before); /* all or none */
     return st;
 }
 
-rdl_status rdl_exchange(rdl_world *world, rdl_group group,
-                        const rdl_transfer *transfers, int count,
-                        const rdl_call *call)
+static rdl_status exchange(rdl_world *world, rdl_group group,
+                           const rdl_transfer *transfers, int count,
+                           const rdl_call *call, rdl_call_site site)
 {
     rdl_batch *batch = NULL;
     rdl_status st;
@@ -176,10 +184,10 @@ rdl_status rdl_exchange(rdl_world *world, rdl_group group,
                         "of their own: rdl_batch_end has");
     if (call != NULL && call->batch != NULL) {
         RDL_TRY(rdl_batch_check(call->batch, world));
-        return add_all(call->batch, group, transfers, count, call);
+        return add_all(call->batch, group, transfers, count, call, site);
     }
     RDL_TRY(rdl_batch_begin(world, &batch));
-    st = add_all(batch, group, transfers, count, call);
+    st = add_all(batch, group, transfers, count, call, site);
     if (st == RDL_OK)
         return rdl_batch_end(batch, call);
     rdl_batch_fini(batch);
@@ -187,26 +195,23 @@ rdl_status rdl_exchange(rdl_world *world, rdl_group group,
     return st;
 }
 
-rdl_status rdl_send(rdl_world *world, rdl_group group, const void *buffer,
-                    size_t count, rdl_dtype dtype, int peer,
-                    const rdl_call *call)
-{
-    rdl_transfer t = {
-        .peer = peer, .send = buffer, .count = count, .dtype = dtype
-    };
+RDL_PUBLIC_CALL(rdl_exchange,
+                exchange(world, group, transfers, count, call, site),
+                rdl_world *world, rdl_group group,
+                const rdl_transfer *transfers, int count, const rdl_call *call)
 
-    return rdl_exchange(world, group, &t, 1, call);
-}
+/* The answer of one transfer. */
+#define EXCHANGE(...)                                                          \
+    exchange(world, group, &(rdl_transfer){ __VA_ARGS__ }, 1, call, site)
 
-rdl_status rdl_receive(rdl_world *world, rdl_group group, void *buffer,
-                       size_t count, rdl_dtype dtype, int peer,
-                       const rdl_call *call)
-{
-    rdl_transfer t = { .peer = peer,
-                       .receive = buffer,
-                       .receives = true,
-                       .count = count,
-                       .dtype = dtype };
+RDL_PUBLIC_CALL(rdl_send,
+                EXCHANGE(.peer = peer, .send = buffer, .count = count,
+                         .dtype = dtype),
+                rdl_world *world, rdl_group group, const void *buffer,
+                size_t count, rdl_dtype dtype, int peer, const rdl_call *call)
 
-    return rdl_exchange(world, group, &t, 1, call);
-}
+RDL_PUBLIC_CALL(rdl_receive,
+                EXCHANGE(.peer = peer, .receive = buffer, .receives = true,
+                         .count = count, .dtype = dtype),
+                rdl_world *world, rdl_group group, void *buffer, size_t count,
+                rdl_dtype dtype, int peer, const rdl_call *call)

@@ -2,11 +2,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/turns.h"
 
-#include "base/memory.h"
-
-void rdl_turns_init(rdl_turns *turns)
+void rdl_turns_init(rdl_turns *turns, rdl_purse *purse)
 {
-    *turns = (rdl_turns){ 0 };
+    *turns = (rdl_turns){ .purse = purse };
     pthread_mutex_init(&turns->lock, NULL);
 }
 
@@ -65,8 +63,8 @@ static bool note_given_up(rdl_turns *turns, uint64_t ticket)
 {
     if (turns->n_given_up == turns->room) {
         size_t room = turns->room ? 2 * turns->room : 8;
-        uint64_t *more =
-            rdl_realloc(turns->given_up, room * sizeof *turns->given_up);
+        uint64_t *more = rdl_realloc_for(turns->purse, turns->given_up,
+                                         room * sizeof *turns->given_up);
 
         if (more == NULL)
             return false;

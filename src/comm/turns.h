@@ -8,6 +8,7 @@
 #ifndef RDL_COMM_TURNS_H
 #define RDL_COMM_TURNS_H
 
+#include "base/memory.h"
 #include "base/time.h"
 
 #include <pthread.h>
@@ -21,12 +22,13 @@ typedef struct rdl_turns {
     _Atomic uint64_t turn;      /* the ticket whose turn it is */
     _Atomic uint32_t attention; /* tickets given up and not yet passed over */
     pthread_mutex_t lock;       /* protects what follows; never held for long */
+    rdl_purse *purse;
     uint64_t *given_up;
     size_t n_given_up;
     size_t room;
 } rdl_turns;
 
-void rdl_turns_init(rdl_turns *turns);
+void rdl_turns_init(rdl_turns *turns, rdl_purse *purse);
 void rdl_turns_fini(rdl_turns *turns);
 
 static inline uint64_t rdl_turns_take(rdl_turns *turns)

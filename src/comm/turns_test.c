@@ -12,7 +12,7 @@ RDL_TEST(a_ticket_has_its_turn_when_those_before_have_passed)
     rdl_turns t;
     uint64_t a, b, c;
 
-    rdl_turns_init(&t);
+    rdl_turns_init(&t, NULL);
     CHECK(rdl_turns_idle(&t));
     a = rdl_turns_take(&t);
     b = rdl_turns_take(&t);
@@ -34,7 +34,7 @@ RDL_TEST(tickets_given_up_are_passed_over_in_any_order)
     rdl_turns t;
     uint64_t ticket[20];
 
-    rdl_turns_init(&t);
+    rdl_turns_init(&t, NULL);
     for (int i = 0; i < 20; i++)
         ticket[i] = rdl_turns_take(&t);
     for (int i = 18; i > 1; i--)
@@ -82,7 +82,7 @@ RDL_TEST(one_thread_at_a_time_has_the_turn_and_none_is_forgotten)
 {
     shared s = { .last = 0 };
 
-    rdl_turns_init(&s.turns);
+    rdl_turns_init(&s.turns, NULL);
     rdl_test_threads(4, take_turns, &s);
     CHECK(rdl_turns_idle(&s.turns));
     CHECK_INT(atomic_load(&s.turns.attention), 0);

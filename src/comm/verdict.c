@@ -184,7 +184,13 @@ static void add_blame(rdl_text *text, const rdl_published *p,
     rdl_text_add(text, "; ");
 }
 
-/* "ranks 0,2: all_reduce(8 float32, sum)" */
+static void add_site(rdl_text *text, const rdl_published *p, int member)
+{
+    if (p->show_site != NULL)
+        p->show_site(p->arg, member, text);
+}
+
+/* "ranks 0,2: all_reduce(8 float32, sum) at train.c:120" */
 static void add_camp(rdl_text *text, const rdl_published *p, const camp *which,
                      bool with_number)
 {
@@ -199,6 +205,7 @@ static void add_camp(rdl_text *text, const rdl_published *p, const camp *which,
     if (with_number)
         rdl_text_add(text, " at call #%" PRIu64, d->number);
     rdl_text_add(text, ": %s", call);
+    add_site(text, p, which->first);
 }
 
 /* Whether all are at the same call of the group, whatever it is. */
@@ -257,6 +264,7 @@ static void add_row(rdl_text *text, const uint64_t *table,
     rdl_text_add(text, ", expects ");
     add_counts(text, row + p->size, shown, p->size);
     rdl_text_add(text, ")");
+    add_site(text, p, member);
 }
 
 rdl_status rdl_verdict_on_pairs(const uint64_t *table, const rdl_published *p)

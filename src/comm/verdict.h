@@ -6,6 +6,7 @@
 #define RDL_COMM_VERDICT_H
 
 #include "base/layout.h"
+#include "base/ranks.h"
 #include "base/status.h"
 #include "comm/lane.h"
 
@@ -33,12 +34,14 @@ typedef struct rdl_published {
     const char *group; /* in words */
     /* Reads a member's list of counts; NULL: there are none. */
     void (*read_counts)(const void *arg, int member, rdl_counts *counts);
+    /* Adds where a member makes its call, " at train.c:120"; NULL: nobody knows. */
+    void (*show_site)(const void *arg, int member, rdl_text *text);
     const void *arg;
 } rdl_published;
 
 /* RDL_OK if all agree, else RDL_MISMATCH and the verdict as sentence: by strict
- * majority where there is one, else camp beside camp; who is at another call of the
- * group is said to be. */
+ * majority where there is one, else camp beside camp, each with the site of its first
+ * member; who is at another call of the group is said to be. */
 rdl_status rdl_verdict(const rdl_published *published);
 
 /* The same for all_to_all_v, pair by pair. Row i of the table: what member i sends

@@ -3,7 +3,10 @@
 #include <raddle/work.h>
 
 #include "base/memory.h"
+#include "base/ranks.h"
 #include "comm/batch.h"
+#include "comm/call.h"
+#include "comm/peek.h"
 #include "comm/stream.h"
 #include "comm/world.h"
 
@@ -52,22 +55,40 @@ static rdl_status take_result(rdl_task *task, uint32_t generation)
     return st;
 }
 
-rdl_status rdl_work_wait(rdl_world *world, rdl_work work, int64_t timeout_ms)
+typedef rdl_status (*result_of)(rdl_task *task, uint32_t generation);
+
+/* Waits on the program's own thread. */
+static rdl_status await(rdl_task *task, uint32_t generation,
+                        rdl_deadline deadline, rdl_call_site site,
+                        result_of result)
+{
+    rdl_pause pause = {
+        .world = task->world,
+        .site = site,
+        .operation = RDL_RECORD_AWAIT,
+        .count = atomic_load_explicit(&task->record, memory_order_relaxed),
+    };
+    rdl_status st = rdl_task_await(task, generation, deadline, &pause);
+
+    if (st == RDL_OK)
+        st = result(task, generation);
+    return rdl_pause_end(&pause, st);
+}
+
+static rdl_status wait_for(rdl_world *world, rdl_work work, int64_t timeout_ms,
+                           rdl_call_site site)
 {
     rdl_deadline deadline = RDL_NEVER;
     rdl_task *task = NULL;
-    uint64_t record = 0;
-    rdl_status st;
 
     RDL_TRY(rdl_task_find(world, work, &task));
     if (timeout_ms != 0)
         RDL_TRY(rdl_wait_limit(world, timeout_ms, &deadline));
-    st = rdl_task_await(task, work.generation, deadline, &record);
-    if (st == RDL_OK)
-        st = take_result(task, work.generation);
-    rdl_recorder_end(&world->recorder, record, st, true);
-    return st;
+    return await(task, work.generation, deadline, site, take_result);
 }
+
+RDL_PUBLIC_CALL(rdl_work_wait, wait_for(world, work, timeout_ms, site),
+                rdl_world *world, rdl_work work, int64_t timeout_ms)
 
 rdl_status rdl_work_test(rdl_world *world, rdl_work work, bool *done)
 {
@@ -116,19 +137,18 @@ static rdl_status run_fence(void *arg, rdl_status failed)
     return look_at_result(f.task, f.generation);
 }
 
-rdl_status rdl_work_fence(rdl_world *world, rdl_work work, rdl_stream *stream)
+static rdl_status fence_off(rdl_world *world, rdl_work work, rdl_stream *stream,
+                            rdl_call_site site)
 {
     rdl_task *task = NULL;
     rdl_status st;
     fence *f;
 
     RDL_TRY(rdl_task_find(world, work, &task));
-    if (stream == NULL) {
-        RDL_TRY(rdl_task_await(task, work.generation, RDL_NEVER, NULL));
-        return look_at_result(task, work.generation);
-    }
+    if (stream == NULL)
+        return await(task, work.generation, RDL_NEVER, site, look_at_result);
     RDL_TRY(rdl_stream_check(stream, world));
-    f = rdl_calloc(1, sizeof *f);
+    f = rdl_calloc_for(&world->purse, 1, sizeof *f);
     if (f == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a fence");
     *f = (fence){ task, work.generation };
@@ -138,42 +158,60 @@ rdl_status rdl_work_fence(rdl_world *world, rdl_work work, rdl_stream *stream)
     return st;
 }
 
+RDL_PUBLIC_CALL(rdl_work_fence, fence_off(world, work, stream, site),
+                rdl_world *world, rdl_work work, rdl_stream *stream)
+
 /* --- revoking -------------------------------------------------------------- */
 
-static void revoke_lane(rdl_lane *lane)
+static void revoke_lane(rdl_lane *lane, uint32_t site)
 {
-    char group[RDL_LANE_TEXT];
+    char buffer[RDL_SENTENCE], group[RDL_LANE_TEXT];
+    rdl_text text = { buffer, sizeof buffer };
 
     rdl_lane_text(lane, group, sizeof group);
-    rdl_say("%s was revoked by rank %d", group, lane->world->rank);
+    rdl_text_add(&text, "%s was revoked by rank %d", group, lane->world->rank);
+    rdl_peek_site(&text, rdl_world_slice(lane->world), site);
+    rdl_say("%s", buffer);
     if (rdl_lane_fail(lane, RDL_REVOKED) == RDL_REVOKED)
         rdl_lane_reported(lane); /* who revokes knows */
 }
 
-rdl_status rdl_group_revoke(rdl_world *world, rdl_group group)
+static rdl_status revoke_group(rdl_world *world, rdl_group group,
+                               rdl_call_site site)
 {
     uint64_t ticket = 0;
     rdl_lane *lane = NULL;
+    uint32_t text;
 
     RDL_TRY(rdl_registry_enter(world, group, &lane, &ticket));
-    revoke_lane(lane);
-    rdl_registry_revoke_pairs(lane, revoke_lane);
+    text = rdl_texts_site(&world->texts, site);
+    revoke_lane(lane, text);
+    rdl_registry_revoke_pairs(lane, revoke_lane, text);
     rdl_lane_give_up_turn(lane, ticket);
     return RDL_OK;
 }
 
-rdl_status rdl_work_revoke(rdl_world *world, rdl_work work)
+RDL_PUBLIC_CALL(rdl_group_revoke, revoke_group(world, group, site),
+                rdl_world *world, rdl_group group)
+
+static rdl_status revoke_work(rdl_world *world, rdl_work work,
+                              rdl_call_site site)
 {
+    uint32_t text;
     rdl_task *task = NULL;
     rdl_tasks *t;
 
     RDL_TRY(rdl_task_find(world, work, &task));
+    text = rdl_texts_site(&world->texts, site);
     t = &world->tasks;
     pthread_mutex_lock(&t->lock);
     /* Its lanes are open as long as it is not done. */
     if (!rdl_task_is_done(task, work.generation))
         for (int i = 0; i < task->crowd.count; i++)
-            revoke_lane(task->crowd.ops[i].lane);
+            revoke_lane(task->crowd.ops[i].lane, text);
     pthread_mutex_unlock(&t->lock);
     return RDL_OK;
 }
+
+RDL_PUBLIC_CALL(rdl_work_revoke, revoke_work(world, work, site),
+                rdl_world *world, rdl_work work)

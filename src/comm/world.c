@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 #define MS INT64_C(1000000)
-/* About one wake between cores (measured: 44 us on a virtual machine). */
-#define SPIN (INT64_C(45000))
-#define YIELDS 32
+/* So many second levels all results together must fill to be stored past them. */
+#define STREAMED_L2S 16
 
 const char *rdl_version(void)
 {
@@ -226,8 +225,20 @@ static rdl_status agree_on_rules(rdl_world *world)
     return RDL_OK;
 }
 
-/* Spinning pays only where each rank has a core. What counts are the cores that
- * all ranks have together: a launcher may have given each rank one of its own. */
+/* What stays in the second level of cache is stored there: ranks of one core share
+ * it. Behind it is a third level, of which nobody knows how much is ours, so that
+ * the results of all ranks must be many times the second (adr/0019). */
+static void choose_stores(rdl_world *world, int cores)
+{
+    size_t l2 = rdl_topology_l2_bytes(), size = (size_t)world->size;
+    size_t here = (size + (size_t)cores - 1) / (size_t)cores;
+    size_t mine = l2 / here, share = l2 * STREAMED_L2S / size;
+
+    world->streams_from = mine > share ? mine : share;
+}
+
+/* What counts are the cores that all ranks have together: a launcher may have given
+ * each rank one of its own. */
 static rdl_status choose_patience(rdl_world *world)
 {
     rdl_cpus all = { 0 };
@@ -239,10 +250,9 @@ static rdl_status choose_patience(rdl_world *world)
     RDL_TRY(rdl_topology_usable_cores_at("", &all, &cores));
     world->choices.cores =
         world->size <= cores ? RDL_CORES_EACH : RDL_CORES_SHARED;
-    if (world->size <= cores)
-        world->patience = (rdl_patience){ .spin = SPIN };
-    else
-        world->patience = (rdl_patience){ .yields = YIELDS };
+    choose_stores(world, cores);
+    if (!world->patience.given)
+        world->patience = rdl_patience_of(world->size, cores);
     return RDL_OK;
 }
 
@@ -254,7 +264,7 @@ static rdl_status take_slice(rdl_world *world, rdl_store *store,
 
     RDL_TRY(rdl_shelf_init(&world->shelf, &world->mapping->arena, world->rank,
                            world->host->staging_bytes, world->host->groups,
-                           world->host->records));
+                           world->host->records, &world->purse));
     world->slice = world->shelf.slice;
     fill_slice(world, place->check);
     rdl_recorder_init(&world->recorder, world->slice, world->shelf.records);
@@ -362,7 +372,7 @@ static void leave(rdl_world *world)
 /* A world of one has no slice, but threads that wait for turns sleep on a bell. */
 static rdl_status be_alone(rdl_world *world)
 {
-    world->alone = rdl_calloc_lines(sizeof *world->alone);
+    world->alone = rdl_calloc_lines_for(&world->purse, sizeof *world->alone);
     if (world->alone == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a world of one");
     world->slice = world->alone;
@@ -378,8 +388,12 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->rank = place->rank;
     world->size = place->size;
     world->timeout_ms = place->timeout_ms;
+    world->isa = place->isa;
+    world->patience = place->wait;
     world->uncompared = place->check == RDL_CHECK_OFF;
     world->id = make_id(world);
+    world->comms.purse = world->lanes.purse = world->ghosts.purse =
+        world->texts.known.purse = &world->purse;
     st = rdl_registry_init(world);
     if (st == RDL_OK)
         st = world->size > 1 ? join(world, place) : be_alone(world);
@@ -388,7 +402,7 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     else
         rdl_heap_init(&world->heap,
                       world->mapping ? &world->mapping->arena : NULL,
-                      world->rank);
+                      world->rank, &world->purse);
     return st;
 }
 
@@ -400,6 +414,7 @@ static const char *environment(const char *name)
 rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
 {
     rdl_host *host = options ? options->host : NULL;
+    rdl_host_options own = { 0 };
     rdl_place place;
     rdl_world *world;
     rdl_status st;
@@ -410,11 +425,13 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
         return rdl_fail(RDL_STATE, "used after fork: the host object was made "
                                    "by this process' parent");
     RDL_TRY(rdl_place_read(options, environment, &place));
+    own.staging_bytes = place.staging_bytes;
     world = rdl_calloc(1, sizeof *world);
     if (world == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a world");
+    rdl_charge(&world->purse, world);
     if (host == NULL)
-        st = rdl_host_create(NULL, &host);
+        st = rdl_host_create(&own, &host);
     else
         st = (rdl_host_hold(host), RDL_OK);
     if (st == RDL_OK) {

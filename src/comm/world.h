@@ -4,7 +4,10 @@
 #define RDL_COMM_WORLD_H
 
 #include "base/heap.h"
+#include "base/isa.h"
 #include "base/map.h"
+#include "base/memory.h"
+#include "base/patience.h"
 #include "base/recorder.h"
 #include "base/slice.h"
 #include "comm/choice.h"
@@ -22,13 +25,8 @@
 #define RDL_LANES_IN_CHUNK 64
 #define RDL_LANE_CHUNKS 1024
 
-/* How a wait goes through its steps. */
-typedef struct rdl_patience {
-    rdl_time spin; /* 0 where ranks share cores */
-    int yields;
-} rdl_patience;
-
 struct rdl_world {
+    rdl_purse purse; /* its memory, and that of all that hangs on it */
     rdl_host *host;
     rdl_mapping *mapping; /* NULL in a world of one */
     rdl_shelf shelf;      /* only with a mapping */
@@ -41,7 +39,9 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
-    rdl_choices choices;    /* of algorithms */
+    rdl_choices choices; /* of algorithms */
+    rdl_isa isa;         /* of the arithmetic */
+    size_t streams_from; /* outputs of so many bytes are stored past the caches */
     rdl_recorder recorder;  /* of nothing in a world of one */
     rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */
@@ -110,7 +110,9 @@ rdl_status rdl_registry_pair(rdl_world *world, rdl_group group, int peer,
                              bool sends, rdl_lane **out, uint64_t *ticket);
 
 /* Calls revoke for each way of the lane that has been used. */
-void rdl_registry_revoke_pairs(rdl_lane *lane, void (*revoke)(rdl_lane *way));
+void rdl_registry_revoke_pairs(rdl_lane *lane,
+                               void (*revoke)(rdl_lane *way, uint32_t site),
+                               uint32_t site);
 
 /* Opens the group of these ranks, which are left of the lane's: the same on all of
  * them, by the lane's key and how often it has shrunk. */
@@ -118,8 +120,12 @@ rdl_status rdl_registry_open_shrunk(rdl_lane *from, const int *ranks, int count,
                                     rdl_group *out);
 
 /* A slot for the lane, whose turn the caller has; the sequence goes on where the
- * key's last slot stopped. */
+ * key's last slot stopped. RDL_AGAIN: none is free, and one will be when others have
+ * passed what was closed. RDL_NO_MEMORY: too many are open. */
 rdl_status rdl_registry_give_slot(rdl_world *world, rdl_lane *lane);
+
+/* RDL_NO_MEMORY, with the sentence: it has been waited for in vain. */
+rdl_status rdl_registry_no_slot(rdl_world *world);
 
 /* The first failure no call has reported, with its sentence; RDL_OK if none. */
 rdl_status rdl_registry_unreported(rdl_world *world);

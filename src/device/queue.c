@@ -18,6 +18,7 @@ typedef struct item {
 } item;
 
 struct rdl_queue {
+    rdl_purse *purse;
     pthread_t thread;
     pthread_mutex_t lock; /* protects all below; not held while an item runs */
     pthread_cond_t added;
@@ -36,7 +37,8 @@ static void note_failure(rdl_queue *q, rdl_status st)
     if (st == RDL_OK || q->failure != RDL_OK)
         return;
     q->failure = st;
-    q->cause = rdl_copy_text(rdl_error_detail(), strlen(rdl_error_detail()));
+    q->cause = rdl_copy_text_for(q->purse, rdl_error_detail(),
+                                 strlen(rdl_error_detail()));
 }
 
 /* With the lock held. */
@@ -105,13 +107,14 @@ static void free_queue(rdl_queue *q)
     rdl_free(q);
 }
 
-rdl_status rdl_queue_create(rdl_queue **out)
+rdl_status rdl_queue_create(rdl_purse *purse, rdl_queue **out)
 {
-    rdl_queue *q = rdl_calloc(1, sizeof *q);
+    rdl_queue *q = rdl_calloc_for(purse, 1, sizeof *q);
     int error;
 
     if (q == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a stream");
+    q->purse = purse;
     init_conditions(q);
     q->last = &q->first;
     error =
@@ -141,7 +144,7 @@ rdl_status rdl_queue_destroy(rdl_queue *q)
 rdl_status rdl_queue_add(rdl_queue *q, rdl_queue_function function, void *arg,
                          bool always)
 {
-    item *i = rdl_calloc(1, sizeof *i);
+    item *i = rdl_calloc_for(q->purse, 1, sizeof *i);
 
     if (i == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a stream's work");

@@ -11,6 +11,7 @@
 #ifndef RDL_DEVICE_QUEUE_H
 #define RDL_DEVICE_QUEUE_H
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/time.h"
 
@@ -23,8 +24,8 @@ typedef struct rdl_queue rdl_queue;
  * that always run see; its sentence is the thread's then. */
 typedef rdl_status (*rdl_queue_function)(void *arg, rdl_status failed);
 
-/* Starts the thread. */
-rdl_status rdl_queue_create(rdl_queue **out);
+/* Starts the thread; what it takes is the purse's, which may be NULL. */
+rdl_status rdl_queue_create(rdl_purse *purse, rdl_queue **out);
 
 /* Runs what has been added, then ends the thread and frees the queue. Returns the
  * first failure, with its sentence. */

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/ranks.h"
 #include "base/status.h"
+#include "comm/world.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -233,7 +234,7 @@ rdl_status rdl_mesh_create(rdl_world *world, const char *const *names,
     if (out == NULL)
         return rdl_fail(RDL_INVALID, "rdl_mesh_create: out is NULL");
     RDL_TRY(check(names, sizes, axes, size));
-    mesh = rdl_calloc(1, sizeof *mesh);
+    mesh = rdl_calloc_for(&world->purse, 1, sizeof *mesh);
     if (mesh == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a mesh");
     mesh->world = world;

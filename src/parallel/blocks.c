@@ -92,6 +92,13 @@ rdl_status rdl_blocks_init(rdl_blocks *blocks, const rdl_parameter *parameters,
     return RDL_OK;
 }
 
+void rdl_blocks_charge(rdl_blocks *blocks, rdl_purse *purse)
+{
+    for (int i = 0; i < blocks->count; i++)
+        rdl_charge(purse, blocks->parts[i].name);
+    rdl_charge(purse, blocks->parts);
+}
+
 void rdl_blocks_fini(rdl_blocks *blocks)
 {
     for (int i = 0; i < blocks->count; i++)

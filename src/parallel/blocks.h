@@ -14,6 +14,8 @@
 #ifndef RDL_PARALLEL_BLOCKS_H
 #define RDL_PARALLEL_BLOCKS_H
 
+#include "base/memory.h"
+
 #include <raddle/fsdp.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +47,9 @@ typedef struct rdl_blocks {
 rdl_status rdl_blocks_init(rdl_blocks *blocks, const rdl_parameter *parameters,
                            int count, int ranks);
 void rdl_blocks_fini(rdl_blocks *blocks);
+
+/* Their memory is the purse's from now on. */
+void rdl_blocks_charge(rdl_blocks *blocks, rdl_purse *purse);
 
 /* The floats of all blocks together. */
 size_t rdl_blocks_floats(const rdl_blocks *blocks);

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "comm/world.h"
 
 #include <raddle/collective.h>
 #include <string.h>
@@ -147,7 +148,7 @@ static rdl_status scatter_in_order(rdl_world *world, rdl_group group,
     rdl_status st;
 
     if (bytes > 0) {
-        ranks = rdl_realloc(NULL, bytes);
+        ranks = rdl_realloc_for(&world->purse, NULL, bytes);
         if (ranks == NULL)
             return rdl_fail(RDL_NO_MEMORY,
                             "no memory to scatter a sequence of %zu bytes",

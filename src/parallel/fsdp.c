@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "comm/world.h"
 #include "parallel/unit.h"
 
 #include <raddle/collective.h>
@@ -129,7 +130,8 @@ static rdl_status make_blocks(rdl_fsdp *unit)
     size_t block = (unit->blocks.block + RDL_PART_ALIGN - 1) / RDL_PART_ALIGN *
                    RDL_PART_ALIGN;
 
-    unit->memory = rdl_calloc(2 * block + RDL_PART_ALIGN, sizeof(float));
+    unit->memory = rdl_calloc_for(&unit->world->purse,
+                                  2 * block + RDL_PART_ALIGN, sizeof(float));
     if (unit->memory == NULL)
         return rdl_fsdp_no_memory(unit, "the shard", 2 * block);
     unit->values = (float *)(void *)((unsigned char *)unit->memory +
@@ -142,9 +144,11 @@ static rdl_status build(rdl_fsdp *unit, const rdl_parameter *parameters,
                         int count)
 {
     RDL_TRY(look_at_groups(unit));
+    rdl_charge(&unit->world->purse, unit);
     RDL_TRY(rdl_blocks_init(&unit->blocks, parameters, count, unit->size));
+    rdl_blocks_charge(&unit->blocks, &unit->world->purse);
     RDL_TRY(make_blocks(unit));
-    unit->pool = rdl_pool_create();
+    unit->pool = rdl_pool_create(&unit->world->purse);
     if (unit->pool == NULL)
         return rdl_fail(RDL_NO_MEMORY, "no memory for a unit");
     return rdl_fsdp_explain(unit, "the unit of", compare_units(unit));

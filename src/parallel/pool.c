@@ -2,8 +2,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/pool.h"
 
-#include "base/memory.h"
-
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +18,7 @@ _Static_assert(sizeof(piece) <= LINE,
                "a buffer begins one cache line behind its piece");
 
 struct rdl_pool {
+    rdl_purse *purse;
     pthread_mutex_t lock; /* protects what follows */
     int users;
     piece *kept;
@@ -39,7 +38,7 @@ static piece *piece_of(float *buffer)
     return (piece *)(void *)((unsigned char *)buffer - LINE);
 }
 
-static piece *make_piece(size_t bytes)
+static piece *make_piece(rdl_purse *purse, size_t bytes)
 {
     /* Its own line, and what is lost by moving up to the next line. */
     size_t more = 2 * LINE - 1;
@@ -48,7 +47,7 @@ static piece *make_piece(size_t bytes)
 
     if (bytes > SIZE_MAX - more)
         return NULL;
-    memory = rdl_realloc(NULL, bytes + more);
+    memory = rdl_realloc_for(purse, NULL, bytes + more);
     if (memory == NULL)
         return NULL;
     p = (piece *)(void *)(memory + (-(uintptr_t)memory & (LINE - 1)));
@@ -104,13 +103,14 @@ static piece *reuse(rdl_pool *pool, size_t bytes)
 
 /* --- the pool -------------------------------------------------------------- */
 
-rdl_pool *rdl_pool_create(void)
+rdl_pool *rdl_pool_create(rdl_purse *purse)
 {
-    rdl_pool *pool = rdl_calloc(1, sizeof *pool);
+    rdl_pool *pool = rdl_calloc_for(purse, 1, sizeof *pool);
 
     if (pool != NULL) {
         pthread_mutex_init(&pool->lock, NULL);
         pool->users = 1;
+        pool->purse = purse;
     }
     return pool;
 }
@@ -149,7 +149,7 @@ float *rdl_pool_take(rdl_pool *pool, size_t count)
     pthread_mutex_lock(&pool->lock);
     p = reuse(pool, bytes);
     if (p == NULL) {
-        p = make_piece(bytes);
+        p = make_piece(pool->purse, bytes);
         if (p != NULL)
             pool->held += bytes;
     }

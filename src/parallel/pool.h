@@ -8,12 +8,15 @@
 #ifndef RDL_PARALLEL_POOL_H
 #define RDL_PARALLEL_POOL_H
 
+#include "base/memory.h"
+
 #include <stddef.h>
 
 typedef struct rdl_pool rdl_pool;
 
-/* A pool with one user; NULL if there is no memory. */
-rdl_pool *rdl_pool_create(void);
+/* A pool with one user; NULL if there is no memory. What it takes is the purse's,
+ * which may be NULL. */
+rdl_pool *rdl_pool_create(rdl_purse *purse);
 
 /* One more user. */
 void rdl_pool_join(rdl_pool *pool);

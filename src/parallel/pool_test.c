@@ -28,7 +28,7 @@ static size_t taken(rdl_pool *pool)
 
 RDL_TEST(a_lone_user_gets_aligned_buffers_and_keeps_none)
 {
-    rdl_pool *pool = rdl_pool_create();
+    rdl_pool *pool = rdl_pool_create(NULL);
 
     CHECK(pool != NULL);
     for (size_t count = 0; count < 100; count++) {
@@ -48,7 +48,7 @@ RDL_TEST(a_lone_user_gets_aligned_buffers_and_keeps_none)
 
 RDL_TEST(what_is_given_back_is_taken_again_the_best_fit_first)
 {
-    rdl_pool *pool = rdl_pool_create();
+    rdl_pool *pool = rdl_pool_create(NULL);
     float *small, *large, *again;
 
     CHECK(pool != NULL);
@@ -85,7 +85,7 @@ RDL_TEST(what_is_given_back_is_taken_again_the_best_fit_first)
 
 RDL_TEST(a_size_that_overflows_is_no_memory)
 {
-    rdl_pool *pool = rdl_pool_create();
+    rdl_pool *pool = rdl_pool_create(NULL);
 
     CHECK(pool != NULL);
     CHECK(rdl_pool_take(pool, SIZE_MAX) == NULL);
@@ -114,7 +114,7 @@ static void *take_and_give(void *arg)
 
 RDL_TEST(threads_never_get_the_same_buffer)
 {
-    rdl_pool *pool = rdl_pool_create();
+    rdl_pool *pool = rdl_pool_create(NULL);
     pthread_t thread;
 
     CHECK(pool != NULL);
@@ -131,9 +131,9 @@ RDL_TEST(a_pool_without_memory_says_so_and_goes_on)
     rdl_pool *pool;
 
     rdl_fault_use(&plan);
-    CHECK(rdl_pool_create() == NULL);
+    CHECK(rdl_pool_create(NULL) == NULL);
     plan = (rdl_fault){ .memory_at = 2 };
-    pool = rdl_pool_create();
+    pool = rdl_pool_create(NULL);
     CHECK(pool != NULL);
     CHECK(rdl_pool_take(pool, 10) == NULL);
     rdl_fault_use(NULL);

@@ -27,6 +27,7 @@ is "standard error" "$(cat err)" ""
 
 # A child that the launcher had before it was the launcher is not of the job, also
 # when the keeper is killed.
+: >out >err
 RADDLE_TEST_MARK=$mark bash -c 'sleep 300 & echo $! >stranger
     exec "$0" run -n 2 sh -c "echo ready; exec sleep 300"' "$raddle" >out 2>err &
 launcher=$!

@@ -13,6 +13,7 @@ call bench
 is status $status 0
 has out "  race "
 has out "  fence "
+has out "  recorder "
 call bench raec
 is status $status 2
 has err "the nearest is 'race'"

@@ -19,7 +19,7 @@ cmp out commands || fail "help differs from --help"
 
 # The indented words up to "Options:".
 names=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' commands)
-is commands "$(echo $names)" "run train bench version help"
+is commands "$(echo $names)" "run train dump bench version help"
 for name in $names; do
     shows "$name" --help
     mv out by-option
@@ -42,7 +42,7 @@ shows run --ranks=2 --grace 0.5 --no-prefix -- true
 shows run -n 1 --grace 86400 --log-dir logs true
 shows run -h
 [ "$(grep -oE -- '--[a-z-]+' out | sort -u | paste -sd ' ')" = \
-    "--grace --help --log-dir --no-prefix --ranks" ] || fail "help names other options"
+    "--dump --grace --help --log-dir --no-prefix --ranks" ] || fail "help names other options"
 
 # The program's own options are left alone, with and without --.
 shows run -n 1 --no-prefix echo --ranks -n --help

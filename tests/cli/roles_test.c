@@ -75,6 +75,20 @@ RDL_TEST(rank_1_idles_instead_of_the_sum)
     leave(world, sum(world, RDL_WORLD, 8));
 }
 
+/* It ends after those that it told by leaving. */
+RDL_TEST(rank_1_leaves_and_then_fails)
+{
+    rdl_world *world = join();
+
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rdl_world_rank(world) == 1) {
+        CHECK_OK(rdl_world_close(world));
+        usleep(300 * 1000);
+        _exit(4);
+    }
+    leave(world, sum(world, RDL_WORLD, 8));
+}
+
 /* The command in START, and all that it starts, may not trace. */
 RDL_TEST(what_is_started_may_not_trace)
 {

@@ -46,3 +46,8 @@ is output "$(cat out)" "[1] done"
 # Behind a shell the shell's status counts.
 run -n 2 sh -c 'sh -c "exit 4"; code=$?; [ $RANK = 0 ] || exit $code'
 ends_with 4 "raddle run: rank 1 failed first: exit status 4"
+
+# Who closed its world and then failed, after those that were told of the closing.
+run -n 3 "$RADDLE_BUILD/tests/cli/roles" rank_1_leaves_and_then_fails
+ends_with 4 "raddle run: rank 1 failed first: exit status 4"
+has err "rank 1 closed its world"

@@ -28,8 +28,19 @@ lines_are out 11 || fail "not eleven lines"
 is "steps" "$(values step | paste -sd ' ')" "1 2 3 4 5 6 7 8 9 10"
 falls "$(values loss)"
 is "numbers of a step" "$(grep -c '"grad_norm": .*"tokens_per_s": ' out)" 10
-is "keys of the last line" "$(tail -n 1 out | grep -o '"[a-z_]*"' | paste -sd ' ')" \
+is "keys of the last line" \
+    "$(tail -n 1 out | sed 's/ "bytes_per_rank".*//' | grep -o '"[a-z_]*"' | paste -sd ' ')" \
     '"account" "groups_opened" "communicators" "arena_bytes_per_rank" "arena_bytes_total" "dev_shm_peak_bytes" "collectives"'
+kinds='"header" "state" "slots" "texts" "records" "staging" "heap" "page_tables" "private"'
+is "what bytes are for" \
+    "$(tail -n 1 out | grep -o '"bytes_per_rank".*' | grep -o '"[a-z_]*"' | paste -sd ' ')" \
+    "\"bytes_per_rank\" $kinds \"bytes_total\" $kinds"
+sum=0
+for kind in header state slots texts records staging heap; do
+    sum=$((sum + $(tail -n 1 out | grep -o '"bytes_total".*' |
+        sed "s/.*\"$kind\": \([0-9]*\).*/\1/")))
+done
+is "the arena by purposes" "$sum" "$(values arena_bytes_total)"
 is "/dev/shm" "$(values dev_shm_peak_bytes)" 0
 is "communicators" "$(values communicators)" 1
 is "standard error" "$(cat err)" ""

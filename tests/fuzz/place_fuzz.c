@@ -41,6 +41,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         MUST(place.start_timeout_ms > 0 && place.timeout_ms > 0);
         MUST(place.fd >= -1);
         MUST(rdl_check_name(place.check)[0] != '?');
+        MUST(place.wait.spin >= 0 && place.wait.yields >= 0);
+        MUST(place.staging_bytes == 0 ||
+             (place.staging_bytes >= RDL_STAGING_LEAST &&
+              place.staging_bytes <= RDL_STAGING_MOST));
         MUST(strlen(place.name) < sizeof place.name);
     } else {
         MUST(st == RDL_INVALID || st == RDL_UNSUPPORTED);

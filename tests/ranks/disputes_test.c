@@ -453,7 +453,7 @@ static void transfer_wrongly(rdl_world *world, const ends *e, size_t which,
                           NULL);
         CHECK_INT(st, RDL_MISMATCH);
         if (rank == 0 || rank == size - 1)
-            CHECK_HAS(rdl_error_detail(), part);
+            CHECK_HAS(rdl_test_detail(), part);
     }
     check_untouched(b);
     if (rank == 0)
@@ -520,8 +520,8 @@ static void differ_unseen(rdl_world *world, void *arg)
     CHECK_STATUS(rdl_all_to_all_v(world, RDL_WORLD, in, rank ? none : ones, out,
                                   ones, RDL_UINT8, NULL),
                  RDL_MISMATCH);
-    CHECK_HAS(rdl_error_detail(), "rank 1 sends 0 elements to rank 0, which "
-                                  "expects 1");
+    CHECK_HAS(rdl_test_detail(), "rank 1 sends 0 elements to rank 0, which "
+                                 "expects 1");
 }
 
 RDL_TEST(with_the_check_off_calls_that_differ_go_through)

@@ -381,3 +381,69 @@ RDL_TEST(sixteen_ranks_meet_on_two_cores)
     job.processes = true;
     rdl_test_worlds(&job, meet_on_two_cores, NULL);
 }
+
+/* The rest of H08. */
+static double cpu_seconds(void)
+{
+    struct rusage use;
+
+    CHECK_INT(getrusage(RUSAGE_SELF, &use), 0);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
+
+static void wait_for_five_seconds(rdl_world *world, void *arg)
+{
+    bool late = rdl_world_rank(world) == rdl_world_size(world) - 1;
+    double before;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    before = cpu_seconds();
+    if (late)
+        sleep(5);
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    CHECK(cpu_seconds() - before < 1);
+    rdl_check_digits(world, RDL_WORLD, 1111);
+}
+
+static void wait_by(const char *how)
+{
+    rdl_test_job job = { .size = 4, .processes = true };
+
+    if (how != NULL)
+        CHECK_INT(setenv("RADDLE_WAIT", how, 1), 0);
+    rdl_test_worlds(&job, wait_for_five_seconds, NULL);
+}
+
+RDL_TEST(a_rank_that_waits_five_seconds_uses_less_than_one_of_its_core)
+{
+    wait_by(NULL);
+}
+
+RDL_TEST(a_rank_that_was_told_to_spin_sleeps_after_it)
+{
+    wait_by("1000,10");
+}
+
+static void sum_often(rdl_world *world, void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 100; i++)
+        rdl_check_digits(world, RDL_WORLD, 111);
+}
+
+RDL_TEST(sums_are_right_however_ranks_wait)
+{
+    static const char *const ways[] = { "spin", "yield", "sleep", "0,0",
+                                        "2000,50" };
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        rdl_test_job job = { .size = 3 };
+
+        CHECK_INT(setenv("RADDLE_WAIT", ways[i], 1), 0);
+        rdl_test_worlds(&job, sum_often, NULL);
+        job.processes = true;
+        rdl_test_worlds(&job, sum_often, NULL);
+    }
+}

@@ -76,7 +76,7 @@ static void check_pending(pending *p)
 {
     CHECK_STATUS(rdl_work_wait(p->world, p->works[0], 0), RDL_MISMATCH);
     snprintf(p->first, SENTENCE, "%s", rdl_error_detail());
-    CHECK_HAS(p->first,
+    CHECK_HAS(rdl_test_detail(),
               "mismatch in call #2 on group 'g' [0,1,2]: rank 1 differs "
               "from ranks 0,2; ranks 0,2: all_reduce(1 int64, sum); "
               "rank 1: all_reduce(0 int64, sum)");

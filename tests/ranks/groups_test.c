@@ -3,9 +3,13 @@
 #include "support/worlds.h"
 
 #include <raddle/account.h>
+#include <raddle/work.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void both(int size, rdl_world_body body, void *arg)
@@ -299,6 +303,81 @@ RDL_TEST(too_many_groups_at_once_is_an_error_that_closing_cures)
     rdl_test_job job = { .size = 2, .groups = 4 };
 
     rdl_test_worlds(&job, open_too_many, NULL);
+}
+
+/* With one slot each rank waits, again and again, until the others have passed what it
+ * has closed. */
+RDL_TEST(a_slot_that_others_have_yet_to_pass_is_waited_for)
+{
+    int rounds = getenv("RADDLE_SOAK") ? 100000 : 1500;
+    rdl_test_job job = { .size = 4, .groups = 1 };
+
+    rdl_test_worlds(&job, use_more_groups_than_slots, &rounds);
+    job.processes = true;
+    rdl_test_worlds(&job, use_more_groups_than_slots, &rounds);
+}
+
+/* Rank 1 has published its part of a barrier, and stops before it has passed it. */
+typedef struct stopped {
+    atomic_int pid;
+    atomic_bool goes_on;
+} stopped;
+
+static void stop_inside(rdl_world *world, rdl_group first, stopped *s)
+{
+    rdl_work work;
+
+    CHECK_OK(rdl_barrier(world, first, &(rdl_call){ .work = &work }));
+    atomic_store(&s->pid, (int)getpid());
+    while (!atomic_load(&s->goes_on))
+        usleep(1000);
+    CHECK_OK(rdl_work_wait(world, work, 0));
+}
+
+static void pass_while_it_is_stopped(rdl_world *world, rdl_group first,
+                                     stopped *s)
+{
+    while (atomic_load(&s->pid) == 0)
+        usleep(1000);
+    CHECK_INT(kill(atomic_load(&s->pid), SIGSTOP), 0);
+    CHECK_OK(rdl_barrier(world, first, NULL));
+}
+
+static void wait_for_the_slot(rdl_world *world, void *arg)
+{
+    static const int list[] = { 0, 1 };
+    stopped *s = arg;
+    rdl_group first, second;
+    bool stops = rdl_world_rank(world) == 1;
+
+    CHECK_OK(rdl_group_open(world, list, 2, "first", &first));
+    if (stops)
+        stop_inside(world, first, s);
+    else
+        pass_while_it_is_stopped(world, first, s);
+    CHECK_OK(rdl_group_close(world, first));
+    CHECK_OK(rdl_group_open(world, list, 2, "second", &second));
+    if (!stops) {
+        CHECK_STATUS(rdl_barrier(world, second, &(rdl_call){ .timeout_ms = 300 }),
+                     RDL_NO_MEMORY);
+        CHECK_HAS(rdl_error_detail(), "1 groups in use");
+        CHECK_HAS(rdl_error_detail(),
+                  "other members are still in the last call");
+        atomic_store(&s->goes_on, true);
+        CHECK_INT(kill(atomic_load(&s->pid), SIGCONT), 0);
+    }
+    rdl_check_digits(world, second, 11);
+    CHECK_OK(rdl_group_close(world, second));
+}
+
+RDL_TEST(a_slot_that_does_not_come_back_is_an_error_at_the_limit)
+{
+    rdl_test_job job = { .size = 2, .groups = 1, .processes = true };
+    stopped *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(s != MAP_FAILED);
+    rdl_test_worlds(&job, wait_for_the_slot, s);
 }
 
 static void open_badly(rdl_world *world, void *arg)

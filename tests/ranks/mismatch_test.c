@@ -230,6 +230,8 @@ RDL_TEST(calls_of_processes_that_differ_are_a_mismatch_too)
 
 /* --- camps ----------------------------------------------------------------- */
 
+#define SITE " at vain.c:7"
+
 static void reduce_in_vain(rdl_world *world, const char *name, size_t count,
                            const char *verdict)
 {
@@ -238,9 +240,9 @@ static void reduce_in_vain(rdl_world *world, const char *name, size_t count,
     rdl_group group;
 
     CHECK_OK(rdl_group_open(world, all, rdl_world_size(world), name, &group));
-    CHECK_STATUS(
-        rdl_all_reduce(world, group, in, out, count, RDL_INT64, RDL_SUM, NULL),
-        RDL_MISMATCH);
+    CHECK_STATUS(rdl_all_reduce_at(world, group, in, out, count, RDL_INT64,
+                                   RDL_SUM, NULL, "vain.c:7"),
+                 RDL_MISMATCH);
     CHECK_HAS(rdl_error_detail(), verdict);
 }
 
@@ -250,14 +252,14 @@ static void split_evenly(rdl_world *world, void *arg)
 
     (void)arg;
     reduce_in_vain(world, "halves", rank % 2 ? 3 : 2,
-                   "no majority; ranks 0,2: all_reduce(2 int64, sum); "
-                   "ranks 1,3: all_reduce(3 int64, sum)");
+                   "no majority; ranks 0,2: all_reduce(2 int64, sum)" SITE
+                   "; ranks 1,3: all_reduce(3 int64, sum)" SITE);
     reduce_in_vain(world, "all alone", (size_t)rank + 1,
-                   "no majority; rank 0: all_reduce(1 int64, sum); "
-                   "rank 1: all_reduce(2 int64, sum); rank 2: ");
-    reduce_in_vain(
-        world, "two and two alone", rank < 2 ? 5 : (size_t)rank,
-        "no majority; ranks 0,1: all_reduce(5 int64, sum); rank 2: ");
+                   "no majority; rank 0: all_reduce(1 int64, sum)" SITE
+                   "; rank 1: all_reduce(2 int64, sum)" SITE "; rank 2: ");
+    reduce_in_vain(world, "two and two alone", rank < 2 ? 5 : (size_t)rank,
+                   "no majority; ranks 0,1: all_reduce(5 int64, sum)" SITE
+                   "; rank 2: ");
 }
 
 RDL_TEST(nobody_is_blamed_without_a_majority)
@@ -275,7 +277,8 @@ static void split_in_six(rdl_world *world, void *arg)
     reduce_in_vain(world, "four of six", rank == 1 || rank == 4 ? 7 : 2,
                    "ranks 1,4 differ from ranks 0,2,3,5; ranks 0,2,3,5: ");
     reduce_in_vain(world, "each another", (size_t)rank + 1,
-                   "; rank 3: all_reduce(4 int64, sum); and 2 more kinds");
+                   "; rank 3: all_reduce(4 int64, sum)" SITE
+                   "; and 2 more kinds");
 }
 
 RDL_TEST(many_camps_are_cut_and_counted)
@@ -296,13 +299,13 @@ static void differ_in_a_group(rdl_world *world, void *arg)
     (void)arg;
     if (rank != 2) {
         CHECK_OK(rdl_group_open(world, list, 3, "turned", &group));
-        CHECK_STATUS(
-            rdl_broadcast(world, group, &x, 1, RDL_INT64, rank == 3, NULL),
-            RDL_MISMATCH);
+        CHECK_STATUS(rdl_broadcast_at(world, group, &x, 1, RDL_INT64, rank == 3,
+                                      NULL, "turned.c:1"),
+                     RDL_MISMATCH);
         CHECK_HAS(rdl_error_detail(),
                   "call #1 on group 'turned' [3,1,0]: rank "
                   "3 differs from ranks 1,0; rank 3: "
-                  "broadcast(1 int64, root 1); ranks 1,0: ");
+                  "broadcast(1 int64, root 1) at turned.c:1; ranks 1,0: ");
         CHECK_OK(rdl_group_close(world, group));
         /* The same list and name is the same group, and has failed. */
         CHECK_OK(rdl_group_open(world, list, 3, "turned", &group));
@@ -339,7 +342,7 @@ static void lose_count(rdl_world *world, void *arg)
     CHECK_STATUS(
         rdl_all_reduce(world, RDL_WORLD, &x, &sum, 1, RDL_INT64, RDL_SUM, NULL),
         RDL_MISMATCH);
-    CHECK_TEXT(rdl_error_detail(),
+    CHECK_TEXT(rdl_test_detail(),
                "mismatch: calls out of order on the world [0,1,2]: rank 1 "
                "differs from ranks 0,2; ranks 0,2 at call #2: all_reduce(1 "
                "int64, sum); rank 1 at call #3: all_reduce(1 int64, sum)");

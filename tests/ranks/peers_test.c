@@ -42,10 +42,12 @@ static void leave_out_two(rdl_world *world, void *arg)
     (void)arg;
     CHECK_OK(rdl_barrier(world, group, NULL));
     if (rdl_world_rank(world) < 2) {
-        CHECK_STATUS(rdl_barrier(world, group, &brief), RDL_TIMEOUT);
-        CHECK_HAS(rdl_error_detail(), "barrier #2 on group 'late' [0,1,2,3]: "
-                                      "timed out after 1 s, waiting for ranks "
-                                      "2,3");
+        CHECK_STATUS(rdl_barrier_at(world, group, &brief, "late.c:5"),
+                     RDL_TIMEOUT);
+        CHECK_HAS(rdl_error_detail(),
+                  "barrier #2 on group 'late' [0,1,2,3] at "
+                  "late.c:5: timed out after 1 s, waiting for ranks "
+                  "2,3");
         CHECK_STATUS(rdl_barrier(world, group, NULL), RDL_TIMEOUT);
         CHECK_HAS(rdl_error_detail(), "barrier #2");
     }
@@ -137,9 +139,10 @@ static void leave_early(int rank, int size, void *arg)
     if (rank != 1) {
         CHECK_STATUS(rdl_barrier(world, group, NULL), RDL_PEER);
         CHECK_HAS(rdl_error_detail(), "rank 1 closed its world");
-        CHECK_STATUS(rdl_barrier(world, RDL_WORLD, NULL), RDL_PEER);
-        CHECK_HAS(rdl_error_detail(), "barrier #2 on the world [0,1,2]: rank 1 "
-                                      "closed its world");
+        CHECK_STATUS(rdl_barrier_at(world, RDL_WORLD, NULL, "left.c:6"),
+                     RDL_PEER);
+        CHECK_HAS(rdl_error_detail(), "barrier #2 on the world [0,1,2] at "
+                                      "left.c:6: rank 1 closed its world");
     }
     CHECK_OK(rdl_world_close(world));
 }
@@ -284,11 +287,12 @@ static void die_before_first_use(int rank, int size, void *arg)
         signal(t->signal, SIG_DFL); /* a sanitizer may have taken it */
         raise(t->signal);
     }
-    CHECK_STATUS(
-        rdl_all_reduce(world, group, &x, &x, 1, RDL_INT64, RDL_SUM, NULL),
-        RDL_PEER);
-    CHECK_HAS(rdl_error_detail(), "all_reduce #1 on group 'g' [0,1]: rank 0 is "
-                                  "gone: its process ");
+    CHECK_STATUS(rdl_all_reduce_at(world, group, &x, &x, 1, RDL_INT64, RDL_SUM,
+                                   NULL, "gone.c:9"),
+                 RDL_PEER);
+    CHECK_HAS(rdl_error_detail(),
+              "all_reduce #1 on group 'g' [0,1] at gone.c:9: "
+              "rank 0 is gone: its process ");
     CHECK_HAS(rdl_error_detail(), "ended without closing its world");
     CHECK_OK(rdl_world_close(world));
 }

@@ -133,7 +133,7 @@ static void lose_the_first(int rank, int size, void *arg)
     average_what_is_left(world, rest);
     /* The old one stays as it was, and so do questions about it. */
     CHECK_STATUS(rdl_barrier(world, group, NULL), RDL_PEER);
-    CHECK_HAS(rdl_error_detail(), "barrier #2 on group 'dp' [0,1,2]: rank 0 ");
+    CHECK_HAS(rdl_test_detail(), "barrier #2 on group 'dp' [0,1,2]: rank 0 ");
     CHECK_OK(rdl_group_close(world, group));
     average_what_is_left(world, rest);
     CHECK_OK(rdl_group_close(world, rest));
@@ -198,8 +198,8 @@ static void lose_two(int rank, int size, void *arg)
     if (rank == 1)
         goto end;
     CHECK_STATUS(rdl_barrier(world, rest, NULL), RDL_PEER);
-    CHECK_HAS(rdl_error_detail(), "barrier #2 on the world [0-4] shrunk to "
-                                  "[0,1,2,4]: rank 1 ");
+    CHECK_HAS(rdl_test_detail(), "barrier #2 on the world [0-4] shrunk to "
+                                 "[0,1,2,4]: rank 1 ");
     rest = shrink(world, rest);
     CHECK_GROUP(world, rest, 0, 2, 4);
 end:
@@ -418,7 +418,7 @@ static void shrink_under_a_call(rdl_world *world, void *arg)
     CHECK_OK(rdl_group_open(world, turned, 3, "turned", &group));
     if (rdl_world_rank(world) > 0) {
         CHECK_STATUS(rdl_barrier(world, group, NULL), RDL_REVOKED);
-        CHECK_HAS(rdl_error_detail(), "was revoked by rank 0");
+        CHECK_HAS(rdl_test_detail(), "was revoked by rank 0");
     }
     rest = shrink(world, group);
     CHECK_GROUP(world, rest, 2, 0, 1);
@@ -501,7 +501,7 @@ static void come_late(rdl_world *world, void *arg)
         rdl_check_digits(world, RDL_WORLD, 111);
     } else {
         CHECK_STATUS(rdl_group_shrink(world, group, 300, &rest), RDL_TIMEOUT);
-        CHECK_TEXT(rdl_error_detail(),
+        CHECK_TEXT(rdl_test_detail(),
                    "shrink of group 'late' [0,1,2]: timed out after 0.3 s, "
                    "waiting for rank 1");
         CHECK_INT(rest.world, 0); /* untouched */
@@ -533,7 +533,7 @@ static void shrink_around_a_stop(int rank, int size, void *arg)
     if (rank < 2) {
         CHECK_STATUS(rdl_group_shrink(world, RDL_WORLD, 500, &rest),
                      RDL_TIMEOUT);
-        CHECK_HAS(rdl_error_detail(), "waiting for rank 2");
+        CHECK_HAS(rdl_test_detail(), "waiting for rank 2");
         atomic_fetch_add(&s->in_use, 1);
     }
     rest = shrink(world, RDL_WORLD);
@@ -586,7 +586,7 @@ static void shrink_twice_at_once(rdl_world *world)
         st = rdl_group_shrink(world, RDL_WORLD, 1, &rest);
     while (st == RDL_TIMEOUT);
     CHECK_STATUS(st, RDL_STATE);
-    CHECK_HAS(rdl_error_detail(), "another thread of this rank");
+    CHECK_HAS(rdl_test_detail(), "another thread of this rank");
     CHECK_INT(pthread_join(thread, NULL), 0);
 }
 
@@ -599,14 +599,14 @@ static void shrink_wrongly(rdl_world *world, void *arg)
     (void)arg;
     CHECK_STATUS(rdl_group_shrink(NULL, group, 0, &rest), RDL_INVALID);
     CHECK_STATUS(rdl_group_shrink(world, group, 0, NULL), RDL_INVALID);
-    CHECK_HAS(rdl_error_detail(), "rdl_group_shrink: out is NULL");
+    CHECK_HAS(rdl_test_detail(), "rdl_group_shrink: out is NULL");
     CHECK_STATUS(rdl_group_shrink(world, group, -5, &rest), RDL_INVALID);
-    CHECK_HAS(rdl_error_detail(), "shrink: a limit of -5 ms is negative");
+    CHECK_HAS(rdl_test_detail(), "shrink: a limit of -5 ms is negative");
     CHECK_STATUS(rdl_group_shrink(world, stale, 0, &rest), RDL_INVALID);
     CHECK_OK(rdl_group_open(world, first, 1, "", &other));
     if (rdl_world_rank(world) == 1) {
         CHECK_STATUS(rdl_group_shrink(world, other, 0, &rest), RDL_INVALID);
-        CHECK_HAS(rdl_error_detail(), "shrink: rank 1 is not in group [0]");
+        CHECK_HAS(rdl_test_detail(), "shrink: rank 1 is not in group [0]");
     }
     rdl_check_digits(world, group, 11); /* nothing has ended */
     if (rdl_world_rank(world) == 0)

@@ -69,6 +69,13 @@ RDL_TEST(wrong_variables_start_nothing)
     setenv("RADDLE_CHECK", "maybe", 1);
     open_in_vain(NULL, RDL_INVALID, "RADDLE_CHECK='maybe' is none of 0, 1, s");
     unsetenv("RADDLE_CHECK");
+    setenv("RADDLE_WAIT", "for ever", 1);
+    open_in_vain(NULL, RDL_INVALID, "RADDLE_WAIT='for ever' is none of spin");
+    unsetenv("RADDLE_WAIT");
+    setenv("RADDLE_STAGING", "100", 1);
+    open_in_vain(NULL, RDL_INVALID,
+                 "RADDLE_STAGING='100' is too little: a rank needs 4096");
+    unsetenv("RADDLE_STAGING");
     unsetenv("RANK");
     unsetenv("WORLD_SIZE");
     setenv("RADDLE_ALGORITHM", "all_reduce=fast", 1);
@@ -86,6 +93,7 @@ RDL_TEST(wrong_limits_of_a_host_are_refused)
                                               { .staging_bytes = 1 },
                                               { .staging_bytes =
                                                     RDL_STAGING_MOST + 1 },
+                                              { .staging_bytes = (size_t)-1 },
                                               { .groups = -1 },
                                               { .groups = 4097 },
                                               { .records = -64 },
@@ -97,10 +105,11 @@ RDL_TEST(wrong_limits_of_a_host_are_refused)
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK_STATUS(rdl_host_create(&wrong[i], &host), RDL_INVALID);
-        CHECK_HAS(rdl_error_detail(), i < 3 ? "is outside 4096..67108864"
-                                      : i < 5
-                                          ? "is outside 1..4096"
-                                          : "is no power of two in 64..65536");
+        CHECK_HAS(rdl_error_detail(),
+                  i < 2   ? "is too little: a rank needs 4096"
+                  : i < 4 ? "is too much: a rank has at most 67108864"
+                  : i < 6 ? "is outside 1..4096"
+                          : "is no power of two in 64..65536");
         CHECK(host == NULL);
     }
     CHECK_STATUS(rdl_host_create(NULL, NULL), RDL_INVALID);

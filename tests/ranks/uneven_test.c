@@ -402,7 +402,7 @@ static void transfer_wrong_sizes(rdl_world *world, void *arg)
             "'way %d' [0,1]: rank 0: send(3 float32); rank 1: "
             "receive(%zu float32)",
             i, expected[i]);
-        CHECK_TEXT(rdl_error_detail(), verdict);
+        CHECK_TEXT(rdl_test_detail(), verdict);
         for (int k = 0; k < 6; k++)
             CHECK(room[k] == 777);
         rdl_check_digits(world, group, 11); /* only that way is ended */
@@ -436,8 +436,8 @@ static void half_a_batch(rdl_world *world, void *arg)
     CHECK_STATUS(st, rank == 0 ? RDL_TIMEOUT : RDL_OK);
     CHECK_INT(other, rank == 0 ? UNTOUCHED : 1);
     if (rank == 0) {
-        CHECK_HAS(rdl_error_detail(), "waiting for rank 1");
-        CHECK_HAS(rdl_error_detail(), "from rank 1 to rank 0");
+        CHECK_HAS(rdl_test_detail(), "waiting for rank 1");
+        CHECK_HAS(rdl_test_detail(), "from rank 1 to rank 0");
     } else {
         usleep(1500000); /* to be there, and silent, until rank 0 gives up */
     }
@@ -463,7 +463,7 @@ static void differ(rdl_world *world, void *arg)
     CHECK_STATUS(rdl_all_to_all_v(world, group, in, rank == 2 ? more : ones,
                                   out, ones, RDL_INT64, NULL),
                  RDL_MISMATCH);
-    CHECK_HAS(rdl_error_detail(),
+    CHECK_HAS(rdl_test_detail(),
               "all_to_all_v: rank 2 sends 2 elements to rank 1, which expects "
               "1; rank 2: all_to_all_v(int64, sends [1,2,1], expects [1,1,1]); "
               "rank 1: all_to_all_v(int64, sends [1,1,1], expects [1,1,1])");
@@ -473,7 +473,7 @@ static void differ(rdl_world *world, void *arg)
     CHECK_STATUS(rdl_all_gather_v(world, group, in, out,
                                   rank == 0 ? more : ones, RDL_INT64, NULL),
                  RDL_MISMATCH);
-    CHECK_HAS(rdl_error_detail(),
+    CHECK_HAS(rdl_test_detail(),
               "rank 0 differs from ranks 1,2; rank 0: all_gather_v(4 int64 in "
               "all, counts [1,2,1]); ranks 1,2: all_gather_v(3 int64 in all, "
               "counts [1,1,1])");
@@ -503,18 +503,18 @@ static void transfer_badly(rdl_world *world, void *arg)
     (void)arg;
     CHECK_STATUS(rdl_send(world, RDL_WORLD, &x, 1, RDL_INT64, 2, NULL),
                  RDL_INVALID);
-    CHECK_HAS(rdl_error_detail(),
+    CHECK_HAS(rdl_test_detail(),
               "send: peer 2 is outside the group ranks 0..1");
     CHECK_STATUS(rdl_receive(world, RDL_WORLD, &x, 1, (rdl_dtype)99, 1, NULL),
                  RDL_INVALID);
-    CHECK_HAS(rdl_error_detail(), "receive: 99 is no dtype");
+    CHECK_HAS(rdl_test_detail(), "receive: 99 is no dtype");
     CHECK_STATUS(rdl_send(world, RDL_WORLD, &x, SIZE_MAX / 8, RDL_INT64, 1, NULL),
                  RDL_INVALID);
-    CHECK_HAS(rdl_error_detail(), "send: 2305843009213693951 elements of 8 "
-                                  "bytes: the size overflows");
+    CHECK_HAS(rdl_test_detail(), "send: 2305843009213693951 elements of 8 "
+                                 "bytes: the size overflows");
     CHECK_STATUS(rdl_send(world, RDL_WORLD, &x, 1, RDL_INT64, 1 - rank, &factor),
                  RDL_INVALID);
-    CHECK_HAS(rdl_error_detail(), "send: a factor of 2, which only premul_sum");
+    CHECK_HAS(rdl_test_detail(), "send: a factor of 2, which only premul_sum");
     CHECK_STATUS(rdl_send(world, RDL_WORLD, &x, 1, RDL_INT64, rank, NULL),
                  RDL_INVALID);
     CHECK_STATUS(rdl_send(world, RDL_WORLD, NULL, 1, RDL_INT64, 1 - rank, NULL),
@@ -523,13 +523,13 @@ static void transfer_badly(rdl_world *world, void *arg)
     CHECK_STATUS(
         rdl_all_gather_v(world, RDL_WORLD, &x, &y, counts, RDL_UINT8, NULL),
         RDL_INVALID);
-    CHECK_HAS(rdl_error_detail(), "all_gather_v: 9223372036854775808 elements "
-                                  "of 1 bytes, block 0: the size overflows");
+    CHECK_HAS(rdl_test_detail(), "all_gather_v: 9223372036854775808 elements "
+                                 "of 1 bytes, block 0: the size overflows");
     CHECK_STATUS(rdl_all_reduce(world, RDL_WORLD, &x, &y, (size_t)1 << 62,
                                 RDL_INT64, RDL_SUM, NULL),
                  RDL_INVALID);
-    CHECK_HAS(rdl_error_detail(), "all_reduce: 4611686018427387904 elements of "
-                                  "8 bytes: the size overflows");
+    CHECK_HAS(rdl_test_detail(), "all_reduce: 4611686018427387904 elements of "
+                                 "8 bytes: the size overflows");
     CHECK_STATUS(
         rdl_all_gather_v(world, RDL_WORLD, &x, &y, NULL, RDL_UINT8, NULL),
         RDL_INVALID);

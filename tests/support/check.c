@@ -104,3 +104,35 @@ void rdl_test_status(const char *file, int line, const char *what,
                       actual == RDL_OK ? "" : rdl_error_detail(),
                       rdl_status_name(expected));
 }
+
+/* Behind " at a/b.c:12" at the beginning of text; NULL: there is none. */
+static const char *behind_site(const char *text)
+{
+    static const char at[] = " at ";
+    const char *end;
+
+    if (strncmp(text, at, strlen(at)) != 0)
+        return NULL;
+    end = text + strlen(at) + strcspn(text + strlen(at), " :;,");
+    if (*end != ':' || strncmp(end - 2, ".c", 2) != 0)
+        return NULL;
+    return end + 1 + strspn(end + 1, "0123456789");
+}
+
+const char *rdl_test_detail(void)
+{
+    static _Thread_local char text[1024];
+    const char *from = rdl_error_detail();
+    char *to = text;
+
+    while (*from != 0 && to < text + sizeof text - 1) {
+        const char *behind = behind_site(from);
+
+        if (behind != NULL)
+            from = behind;
+        else
+            *to++ = *from++;
+    }
+    *to = 0;
+    return text;
+}

@@ -36,6 +36,7 @@ run()
 # begin ARGUMENTS: the same in the background, as process $launcher.
 begin()
 {
+    : >out >err # at once: what follows may look at them before the shell below does
     RADDLE_TEST_MARK=$mark "$raddle" run "$@" >out 2>err &
     launcher=$!
     began=${EPOCHREALTIME/[^0-9]/}

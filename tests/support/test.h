@@ -108,6 +108,10 @@ rdl_test_names rdl_test_descendants(pid_t pid);
 int rdl_test_descriptors(void);
 int rdl_test_thread_count(void);
 
+/* The sentence of the last failure, without the places in C files where calls are made.
+ * The thread's, until it asks again. */
+const char *rdl_test_detail(void);
+
 /* The functions behind the macros. */
 #define RDL_TEST_PRINTF(nth) __attribute__((format(printf, nth, nth + 1)))
 _Noreturn void rdl_test_fail(const char *file, int line, const char *format,

@@ -17,7 +17,8 @@ static void run_rank(int rank, int size, void *arg)
 {
     setting *s = arg;
     rdl_host_options host_options = { .staging_bytes = s->job->staging_bytes,
-                                      .groups = s->job->groups };
+                                      .groups = s->job->groups,
+                                      .records = s->job->records };
     rdl_world_options options = {
         .host = s->host,
         .rank = rank,
@@ -44,7 +45,8 @@ static void run_rank(int rank, int size, void *arg)
 void rdl_test_worlds(const rdl_test_job *job, rdl_world_body body, void *arg)
 {
     rdl_host_options host_options = { .staging_bytes = job->staging_bytes,
-                                      .groups = job->groups };
+                                      .groups = job->groups,
+                                      .records = job->records };
     setting s = { .job = job, .body = body, .arg = arg };
 
     snprintf(s.name, sizeof s.name, "test-%d-%p", (int)getpid(), (void *)&s);

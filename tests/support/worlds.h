@@ -21,6 +21,7 @@ typedef struct rdl_test_job {
     bool processes;
     size_t staging_bytes;
     int groups;
+    int records;
     int64_t timeout_ms; /* 0: 20 s, so that a hang fails the test with a sentence */
     rdl_check check;
     bool keeps_failures; /* close may report a failure: the body expects it */
