@@ -268,13 +268,13 @@ static bool is_there(line *l, speed_peer peer, speed_job *job)
 
     find_folder(folder, sizeof folder);
     snprintf(l->program, sizeof l->program, "%s/peers/%s", folder,
-             speed_peer_name(peer));
+             speed_peer_name((int)peer));
     if (peer == SPEED_RADDLE || access(l->program, X_OK) == 0)
         return true;
     snprintf(why, sizeof why,
              "there is no program peers/%s beside this one: './dev peers' "
              "builds it where its package can be had",
-             speed_peer_name(peer));
+             speed_peer_name((int)peer));
     give_up(job, why);
     return false;
 }
@@ -293,7 +293,7 @@ void speed_job_start(speed_job *job, speed_peer peer, int ranks, int cores,
     snprintf(l.ranks, sizeof l.ranks, "%d", ranks);
     snprintf(l.groups, sizeof l.groups, "%d", options->groups);
     snprintf(l.socket, sizeof l.socket, "raddle-bench-%d-%s-%d", (int)getpid(),
-             speed_peer_name(peer), ranks);
+             speed_peer_name((int)peer), ranks);
     job->socket = listen_at(l.socket);
     job->words = memfd_create("words", MFD_CLOEXEC);
     if (job->socket < 0 || job->words < 0) {

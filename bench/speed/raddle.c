@@ -56,11 +56,12 @@ static const size_t *blocks_of(home *h, int members, size_t count)
 static rdl_status exchange(const speed_rank *self, home *h, const speed_call *c,
                            size_t n)
 {
+    rdl_dtype d = (rdl_dtype)c->dtype;
     int next = (self->place + 1) % self->members;
     int last = (self->place + self->members - 1) % self->members;
     rdl_transfer both[] = {
-        { .peer = next, .send = c->input, .count = n, .dtype = c->dtype },
-        { .peer = last, .receive = c->output, .count = n, .dtype = c->dtype },
+        { .peer = next, .send = c->input, .count = n, .dtype = d },
+        { .peer = last, .receive = c->output, .count = n, .dtype = d },
     };
 
     return rdl_exchange(h->world, h->group, both, 2, NULL);

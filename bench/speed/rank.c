@@ -122,6 +122,8 @@ static speed_outcome check(server *s, char *text)
     bool in_place = s->order.operation == SPEED_BROADCAST;
     speed_outcome outcome;
 
+    if (s->input == NULL || s->output == NULL)
+        return SPEED_BROKEN;
     if (s->order.operation != SPEED_BARRIER)
         speed_fill(&look, s->input);
     if (in_place && s->self->place != root)
@@ -167,12 +169,20 @@ static speed_outcome time_block(server *s, int calls, double *us, char *text)
 }
 
 /* Ranks wake up one after another, so they meet twice before the clock starts. */
+static bool meet_twice(speed_rank *self)
+{
+    for (int i = 0; i < 2; i++)
+        if (!self->meet(self))
+            return false;
+    return true;
+}
+
 static speed_outcome time_blocks(server *s, const speed_order *order,
                                  speed_answer *answer)
 {
     speed_outcome outcome = SPEED_DONE;
     speed_rank *self = s->self;
-    bool met = self->meet(self) && self->meet(self);
+    bool met = meet_twice(self);
 
     for (int i = 0; i < order->blocks && met && outcome == SPEED_DONE; i++) {
         if (order->fresh) {

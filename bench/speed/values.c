@@ -56,7 +56,7 @@ static void encode(rdl_dtype dtype, int number, void *element)
 /* The pattern has a period of 7 elements, so a piece of it is made once. */
 void speed_fill(const speed_look *look, void *input)
 {
-    size_t element = speed_dtype_bytes(look->dtype);
+    size_t element = speed_dtype_bytes((int)look->dtype);
     unsigned char period[7 * 8], bits[8];
 
     for (uint64_t i = 0; i < 7; i++) {
@@ -73,7 +73,7 @@ void speed_fill(const speed_look *look, void *input)
 
 static int wanted(const speed_look *l, uint64_t i)
 {
-    uint64_t all = l->bytes / speed_dtype_bytes(l->dtype);
+    uint64_t all = l->bytes / speed_dtype_bytes((int)l->dtype);
     uint64_t block = all / (uint64_t)l->size;
     uint64_t mine = (uint64_t)l->rank * block;
 
@@ -102,7 +102,7 @@ static int wanted(const speed_look *l, uint64_t i)
 
 static bool element_is_right(const speed_look *l, const void *output, uint64_t i)
 {
-    size_t element = speed_dtype_bytes(l->dtype);
+    size_t element = speed_dtype_bytes((int)l->dtype);
     unsigned char bits[8];
 
     encode(l->dtype, wanted(l, i), bits);
@@ -122,7 +122,7 @@ bool speed_right(const speed_look *l, const void *output)
     uint64_t bytes = l->operation == SPEED_BROADCAST
                          ? l->bytes
                          : speed_output_bytes(l->operation, l->size, l->bytes);
-    uint64_t n = bytes / speed_dtype_bytes(l->dtype);
+    uint64_t n = bytes / speed_dtype_bytes((int)l->dtype);
 
     if (!gets(l) || n == 0)
         return true;

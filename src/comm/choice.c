@@ -185,7 +185,7 @@ static rdl_status refuse(const char *rule, const char *what)
 
 static rdl_status read_rule(const char *text, rdl_rule *rule)
 {
-    char copy[RDL_RULE_TEXT], *key = copy, *way = copy;
+    char copy[RDL_RULE_TEXT], *key = copy, *way;
     const char *operation;
 
     snprintf(copy, sizeof copy, "%.95s", text);
