@@ -164,8 +164,8 @@ static void report(int size, counts *c)
         long *of = c->of + (size_t)i * CALLS;
 
         qsort(of, CALLS, sizeof *of, by_size);
-        printf("%s\t%d\t%d\t%ld\t%ld\n", names[i], size, bytes[i], of[CALLS / 2],
-               of[0]);
+        printf("%s\t%d\t%d\t%ld\t%ld\n", names[i], size, bytes[i],
+               of[CALLS / 2], of[0]);
     }
 }
 

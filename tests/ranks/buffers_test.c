@@ -16,8 +16,8 @@ typedef rdl_status (*operation)(rdl_world *world, const void *in, void *out,
 static rdl_status all_reduce(rdl_world *world, const void *in, void *out,
                              size_t count)
 {
-    return rdl_all_reduce(world, RDL_WORLD, in, out, count, RDL_FLOAT32, RDL_SUM,
-                          NULL);
+    return rdl_all_reduce(world, RDL_WORLD, in, out, count, RDL_FLOAT32,
+                          RDL_SUM, NULL);
 }
 
 static rdl_status reduce(rdl_world *world, const void *in, void *out,
@@ -225,8 +225,8 @@ RDL_TEST(null_without_a_count_takes_its_turn)
 static void count_too_far(rdl_world *world, void *arg)
 {
     static const size_t counts[] = {
-        SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1, (size_t)1 << 62,
-        ((size_t)1 << 62) + 1, SIZE_MAX / 4 / SIZE + 1,
+        SIZE_MAX,        SIZE_MAX / 2,          SIZE_MAX / 4 + 1,
+        (size_t)1 << 62, ((size_t)1 << 62) + 1, SIZE_MAX / 4 / SIZE + 1,
     };
     float x[8] = { 1 }, y[8] = { 2 };
 
