@@ -13,14 +13,19 @@
 #include <unistd.h>
 
 #define BENCH "raddle bench"
+#define ARGUMENTS_MOST 64
 
 const char bench_help[] =
     "Usage: raddle bench\n"
+    "       raddle bench OPERATION ... [OPTIONS]\n"
+    "       raddle bench --full | --summary | --explain | --peers [OPTIONS]\n"
     "       raddle bench NAME [OPTIONS]\n"
     "\n"
-    "Lists the benchmarks there are, or runs one of them. 'raddle bench NAME "
-    "--help'\n"
-    "says what it measures, and its options.\n";
+    "Lists the benchmarks there are; times operations, such as all_reduce; or "
+    "runs\n"
+    "the benchmark NAME. 'raddle bench all_reduce --help' and 'raddle bench "
+    "NAME\n"
+    "--help' say what is measured, and the options.\n";
 
 typedef struct benchmark {
     const char *name;
@@ -40,6 +45,15 @@ static const benchmark benchmarks[] = {
 
 #define BENCHMARKS (sizeof benchmarks / sizeof benchmarks[0])
 
+static const char *const operations[] = {
+    "barrier",      "all_reduce",   "all_gather", "reduce_scatter",
+    "all_to_all",   "broadcast",    "reduce",     "gather",
+    "scatter",      "all_gather_v", "exchange",   "reduce_scatter_v",
+    "all_to_all_v",
+};
+
+#define OPERATIONS (sizeof operations / sizeof operations[0])
+
 /* Where they are, from the folder of the command: in a build and installed. */
 static const char *const folders[] = { "../bench", "../libexec/raddle" };
 
@@ -48,6 +62,10 @@ static int list_benchmarks(void)
     printf("Benchmarks:\n");
     for (size_t i = 0; i < BENCHMARKS; i++)
         printf("  %-9s %s\n", benchmarks[i].name, benchmarks[i].summary);
+    printf("\nOperations, which 'raddle bench OPERATION ...' times:\n");
+    for (size_t i = 0; i < OPERATIONS; i++)
+        printf("%s%s", i % 5 == 0 ? i == 0 ? "  " : "\n  " : " ", operations[i]);
+    printf("\n");
     return command_finish_output();
 }
 
@@ -59,14 +77,24 @@ static bool is_benchmark(const char *name)
     return false;
 }
 
+static bool is_operation(const char *name)
+{
+    for (size_t i = 0; i < OPERATIONS; i++)
+        if (strcmp(operations[i], name) == 0)
+            return true;
+    return false;
+}
+
 static int refuse(const char *name)
 {
-    const char *known[BENCHMARKS + 1] = { NULL };
+    const char *known[BENCHMARKS + OPERATIONS + 1] = { NULL };
 
     for (size_t i = 0; i < BENCHMARKS; i++)
         known[i] = benchmarks[i].name;
+    memcpy(known + BENCHMARKS, operations, sizeof operations);
     say(BENCH,
-        "there is no benchmark '%s'; the nearest is '%s', and 'raddle bench' "
+        "there is no benchmark or operation '%s'; the nearest is '%s', and "
+        "'raddle bench' "
         "lists all",
         name, nearest_word(name, known));
     return STATUS_USAGE;
@@ -113,15 +141,27 @@ static int become(char **argv)
     return STATUS_FAILED;
 }
 
+/* Operations and options are those of one program. */
+static int become_speed(int argc, char **argv)
+{
+    char *all[ARGUMENTS_MOST + 1] = { (char[]){ "speed" } };
+
+    if (argc > ARGUMENTS_MOST) {
+        say(BENCH, "takes at most %d arguments, and got %d", ARGUMENTS_MOST - 1,
+            argc - 1);
+        return STATUS_USAGE;
+    }
+    memcpy(all + 1, argv + 1, (size_t)(argc - 1) * sizeof *argv);
+    return become(all);
+}
+
 int bench_command(const command *self, int argc, char **argv)
 {
     if (argc < 2)
         return list_benchmarks();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return command_show_help(self);
-    if (argv[1][0] == '-') {
-        say(BENCH, "there is no option '%s' before a benchmark's name", argv[1]);
-        return STATUS_USAGE;
-    }
+    if (argv[1][0] == '-' || is_operation(argv[1]))
+        return become_speed(argc, argv);
     return is_benchmark(argv[1]) ? become(argv + 1) : refuse(argv[1]);
 }

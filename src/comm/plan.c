@@ -4,13 +4,7 @@
 
 #include "base/layout.h"
 #include "base/status.h"
-
-/* Above this, every rank reducing everything costs more than a second phase
- * (measured by the prototype on two cores for 2, 4 and 8 ranks). */
-static size_t one_shot_most(int size)
-{
-    return size == 2 ? 65536 : size <= 4 ? 16384 : 8192;
-}
+#include "comm/choice.h"
 
 /* Windows begin on cache lines and pieces are whole ones, so that elements are
  * never split and never straddle: 64 is a multiple of every element's size. */
@@ -193,7 +187,12 @@ static bool wants_two_phases(const rdl_shape *shape)
 {
     return (shape->operation == RDL_OP_ALL_REDUCE ||
             shape->operation == RDL_OP_REDUCE) &&
-           shape->bytes > one_shot_most(shape->size);
+           rdl_choose(shape->choices, shape) == RDL_TWO_PHASE;
+}
+
+static bool wants_blocks(const rdl_shape *shape)
+{
+    return rdl_choose(shape->choices, shape) != RDL_STREAMED;
 }
 
 /* A small all_reduce has no phase after which inputs may be written, and a reduction
@@ -276,7 +275,8 @@ static void choose(rdl_plan *plan, size_t window)
         plan->algorithm = has_blocks(s) ? RDL_STREAMED : RDL_ONE_SHOT;
         plan->piece = RDL_INLINE;
     } else if (has_blocks(s)) {
-        size_t piece = round_down(window / (size_t)s->size);
+        size_t piece =
+            wants_blocks(s) ? round_down(window / (size_t)s->size) : 0;
 
         plan->algorithm = piece > 0 ? RDL_BLOCKED : RDL_STREAMED;
         plan->piece = piece > 0 ? smaller(piece, whole) : round_down(window);

@@ -58,6 +58,9 @@ typedef struct rdl_uneven {
     size_t total_most; /* the largest input of any member */
 } rdl_uneven;
 
+/* Rules for choosing an algorithm: comm/choice.h. */
+typedef struct rdl_choices rdl_choices;
+
 /* All that a plan depends on. Equal on all members, but for me and for the offsets
  * in uneven. */
 typedef struct rdl_shape {
@@ -65,8 +68,9 @@ typedef struct rdl_shape {
     int me;
     int size; /* at least 2 */
     int root;
-    size_t bytes;             /* of each block: count * size of an element */
-    const rdl_uneven *uneven; /* NULL: all blocks have these bytes */
+    size_t bytes;               /* of each block: count * size of an element */
+    const rdl_uneven *uneven;   /* NULL: all blocks have these bytes */
+    const rdl_choices *choices; /* NULL: our own rules; equal on all members */
 } rdl_shape;
 
 typedef enum rdl_step_kind {

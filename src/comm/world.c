@@ -184,6 +184,7 @@ static void fill_slice(rdl_world *world, rdl_check check)
 
     slice->pid = world->self.pid;
     slice->check = (uint32_t)check;
+    slice->rules = rdl_choices_hash(&world->choices);
     slice->cpus = rdl_cpus_allowed();
     slice->started = world->self.started;
     slice->pid_namespace = world->self.pid_namespace;
@@ -206,6 +207,21 @@ static rdl_status agree_on_check(rdl_world *world)
                             "the same on all ranks",
                             rdl_check_name(first), rank, rdl_check_name(other));
     }
+    return RDL_OK;
+}
+
+/* Plans must be equal on all members. */
+static rdl_status agree_on_rules(rdl_world *world)
+{
+    const rdl_arena *arena = &world->mapping->arena;
+    uint32_t first = rdl_arena_slice(arena, 0)->rules;
+
+    for (int rank = 1; rank < world->size; rank++)
+        if (rdl_arena_slice(arena, rank)->rules != first)
+            return rdl_fail(RDL_MISMATCH,
+                            "ranks 0 and %d have other rules for algorithms: "
+                            "RADDLE_ALGORITHM must be the same on all ranks",
+                            rank);
     return RDL_OK;
 }
 
@@ -232,6 +248,8 @@ static rdl_status choose_patience(rdl_world *world)
         rdl_cpus_join(&all,
                       &rdl_arena_slice(&world->mapping->arena, rank)->cpus);
     RDL_TRY(rdl_topology_usable_cores_at("", &all, &cores));
+    world->choices.cores =
+        world->size <= cores ? RDL_CORES_EACH : RDL_CORES_SHARED;
     choose_stores(world, cores);
     if (!world->patience.given)
         world->patience = rdl_patience_of(world->size, cores);
@@ -255,6 +273,8 @@ static rdl_status take_slice(rdl_world *world, rdl_store *store,
     st = wait_for_all(world, store, place, deadline);
     if (st == RDL_OK)
         st = agree_on_check(world);
+    if (st == RDL_OK)
+        st = agree_on_rules(world);
     if (st == RDL_OK)
         st = choose_patience(world);
     if (st != RDL_OK) {
@@ -364,6 +384,7 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     rdl_status st;
 
     RDL_TRY(rdl_process_self(&world->self));
+    RDL_TRY(rdl_choices_read(getenv("RADDLE_ALGORITHM"), &world->choices));
     world->rank = place->rank;
     world->size = place->size;
     world->timeout_ms = place->timeout_ms;

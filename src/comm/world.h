@@ -10,6 +10,7 @@
 #include "base/patience.h"
 #include "base/recorder.h"
 #include "base/slice.h"
+#include "comm/choice.h"
 #include "comm/ghosts.h"
 #include "comm/host.h"
 #include "comm/lane.h"
@@ -41,6 +42,7 @@ struct rdl_world {
     rdl_patience patience;
     rdl_isa isa;         /* of the arithmetic */
     size_t streams_from; /* outputs of so many bytes are stored past the caches */
+    rdl_choices choices;    /* of algorithms */
     rdl_recorder recorder;  /* of nothing in a world of one */
     rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */

@@ -21,6 +21,7 @@ if [ -e "$RADDLE_BUILD/cli/raddle" ]; then
         # It finds the benchmarks beside itself.
         prefix/bin/raddle bench race --help | grep -q '^Usage: raddle bench race'
         prefix/bin/raddle bench fence --help | grep -q '^Usage: raddle bench fence'
+        prefix/bin/raddle bench barrier --ranks 2 --turns 1 | grep -q 'geomean_vs_floor'
         prefix/bin/raddle bench deaths --rounds 1 --ranks 3 --json | grep -q '"arm":'
     fi
 fi

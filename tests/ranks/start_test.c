@@ -77,6 +77,12 @@ RDL_TEST(wrong_variables_start_nothing)
                  "RADDLE_STAGING='100' is too little: a rank needs 4096");
     unsetenv("RADDLE_STAGING");
     unsetenv("RANK");
+    unsetenv("WORLD_SIZE");
+    setenv("RADDLE_ALGORITHM", "all_reduce=fast", 1);
+    open_in_vain(NULL, RDL_INVALID,
+                 "RADDLE_ALGORITHM: 'all_reduce=fast' has no ALGORITHM");
+    unsetenv("RADDLE_ALGORITHM");
+    setenv("WORLD_SIZE", "4", 1);
     open_in_vain(NULL, RDL_INVALID, "WORLD_SIZE is set and RANK is not");
     rdl_test_nothing_left(&before);
 }
@@ -274,6 +280,29 @@ RDL_TEST(ranks_that_check_calls_differently_do_not_start)
     rdl_test_threads(4, check_otherwise, job);
     rdl_test_nothing_left(&before);
     rdl_test_processes(4, check_otherwise, job);
+}
+
+static void choose_otherwise(int rank, int size, void *arg)
+{
+    rdl_world_options options = {
+        .rank = rank, .size = size, .job = arg, .start_timeout_ms = LONG_MS
+    };
+
+    if (rank == 2)
+        setenv("RADDLE_ALGORITHM", "all_reduce=two_phase", 1);
+    open_in_vain(&options, RDL_MISMATCH,
+                 "ranks 0 and 2 have other rules for algorithms: "
+                 "RADDLE_ALGORITHM must be the same on all ranks");
+}
+
+RDL_TEST(ranks_that_choose_algorithms_differently_do_not_start)
+{
+    rdl_test_left before = rdl_test_left_now();
+    char job[64];
+
+    name_job(job);
+    rdl_test_processes(4, choose_otherwise, job);
+    rdl_test_nothing_left(&before);
 }
 
 /* --- ranks that end while starting ----------------------------------------- */
