@@ -372,13 +372,13 @@ static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,
     return rdl_lane_fail(lane, status);
 }
 
-bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
+/* By what it, or its launcher, has said. */
+static bool is_known_gone(const rdl_lane *lane, int member, rdl_text *text)
 {
     const rdl_world *world = lane->world;
     const rdl_peer *p = &lane->peers[member];
     const rdl_obituary *o = &world->mapping->arena.header->obituaries[p->rank];
     const rdl_slice *slice = p->slice;
-    rdl_process process = { slice->pid, slice->started, slice->pid_namespace };
     char reason[RDL_REASON];
 
     /* Each pairs with the store of who wrote the text. */
@@ -397,6 +397,17 @@ bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
         rdl_text_add(text, "rank %d is gone: %s", p->rank, o->text);
         return true;
     }
+    return false;
+}
+
+/* By what the system says, which takes some reading of files. */
+static bool is_found_gone(const rdl_lane *lane, int member, rdl_text *text)
+{
+    const rdl_world *world = lane->world;
+    const rdl_peer *p = &lane->peers[member];
+    rdl_process process = { p->slice->pid, p->slice->started,
+                            p->slice->pid_namespace };
+
     /* It ends when its core is written, which may take minutes. */
     if (rdl_process_condition(&world->self, &process) == RDL_DUMPING) {
         rdl_text_add(text, "rank %d has crashed and is writing its core",
@@ -408,8 +419,14 @@ bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
     rdl_text_add(text,
                  "rank %d is gone: its process %u ended without closing its "
                  "world",
-                 p->rank, slice->pid);
+                 p->rank, p->slice->pid);
     return true;
+}
+
+bool rdl_lane_is_gone(const rdl_lane *lane, int member, rdl_text *text)
+{
+    return is_known_gone(lane, member, text) ||
+           is_found_gone(lane, member, text);
 }
 
 /* Who has gone after a failure of its own is not the cause: that is. */
@@ -421,13 +438,54 @@ static void add_why(const rdl_peer *p, rdl_text *text)
         rdl_text_add(text, RDL_AFTER_FAILURE "%s", failure);
 }
 
-/* Whether waiting for peer still makes sense. A peer's failure is looked for
- * among all members, a death only in the one we wait for: what a dead rank had
- * published still counts, so that all survivors fail at the same operation. */
+typedef bool (*gone_test)(const rdl_lane *lane, int member, rdl_text *text);
+
+/* Whether that member is gone and has not come to this phase. It is looked for again
+ * after its death: it may have come before it. */
+static bool is_lost(rdl_lane *lane, int member, gone_test test, rdl_text *text)
+{
+    rdl_text start = *text;
+
+    if (member == lane->comm->me || rdl_lane_arrived(lane, member))
+        return false;
+    if (test(lane, member, text) && !rdl_lane_arrived(lane, member))
+        return true;
+    *text = start;
+    *text->at = 0;
+    return false;
+}
+
+/* So many are looked up in the system at a time, beside the one that is waited for. */
+#define LOOKED_UP 4
+
+/* The member without which this phase cannot end, or -1: any one will do, also where
+ * others that live are waited for. */
+static int find_lost(rdl_lane *lane, int peer, rdl_text *text)
+{
+    int size = lane->comm->size;
+
+    for (int i = 0; i < size; i++)
+        if (is_lost(lane, i, is_known_gone, text))
+            return i;
+    if (is_lost(lane, peer, is_found_gone, text))
+        return peer;
+    for (int n = 0; n < LOOKED_UP && n < size; n++) {
+        int i = (int)(lane->looked_up++ % (uint32_t)size);
+
+        if (i != peer && is_lost(lane, i, is_found_gone, text))
+            return i;
+    }
+    return -1;
+}
+
+/* Whether waiting for peer still makes sense. A failure is looked for in all members, a
+ * death in all that have not come to this phase: what a dead rank had published still
+ * counts, so that all survivors fail at the same operation. */
 static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
 {
     char what[RDL_SENTENCE * 3 / 4];
     rdl_text text = { what, sizeof what };
+    int lost;
 
     RDL_TRY(rdl_lane_state(lane)); /* another thread may have revoked it */
     for (int i = 0; i < lane->comm->size; i++) {
@@ -442,9 +500,10 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
             has_failed_here(lane, i))
             RDL_TRY(rdl_lane_check_peer(lane, i));
     }
-    if (!rdl_lane_is_gone(lane, peer, &text) || rdl_lane_arrived(lane, peer))
+    lost = find_lost(lane, peer, &text);
+    if (lost < 0)
         return RDL_OK;
-    add_why(&lane->peers[peer], &text);
+    add_why(&lane->peers[lost], &text);
     return fail_call(lane, limit, RDL_PEER, what);
 }
 

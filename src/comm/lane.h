@@ -69,9 +69,10 @@ struct rdl_lane {
 
     /* Of who has the turn; mine and peers come once, under `failing`. */
     _Atomic bool prepared;
-    rdl_slot_ref mine; /* slot NULL: not used yet */
-    uint64_t sequence; /* the last phase published */
-    uint64_t number;   /* of calls */
+    rdl_slot_ref mine;  /* slot NULL: not used yet */
+    uint64_t sequence;  /* the last phase published */
+    uint64_t number;    /* of calls */
+    uint32_t looked_up; /* members, in the system, while waiting */
     rdl_peer *peers;
 
     /* The first failure. Written once, under its lock, by who has the turn or by
