@@ -18,6 +18,7 @@
 #ifndef RADDLE_GROUP_H
 #define RADDLE_GROUP_H
 
+#include <raddle/site.h>
 #include <raddle/status.h>
 #include <raddle/world.h>
 #include <stdint.h>
@@ -88,7 +89,16 @@ RDL_CALL rdl_status rdl_group_world_rank(rdl_world *world, rdl_group group,
 RDL_CALL rdl_status rdl_group_shrink(rdl_world *world, rdl_group group,
                                      int64_t timeout_ms, rdl_group *out);
 
+/* The same with a call site (raddle/site.h). */
+RDL_CALL rdl_status rdl_group_shrink_at(rdl_world *world, rdl_group group,
+                                        int64_t timeout_ms, rdl_group *out,
+                                        const char *site);
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifndef RDL_NO_SITES
+#define rdl_group_shrink(...) rdl_group_shrink_at(__VA_ARGS__, RDL_HERE)
 #endif
 #endif

@@ -35,6 +35,8 @@ typedef enum rdl_record_state {
  * thread that waits for record count, or for all of stream. */
 #define RDL_RECORD_AWAIT 240
 #define RDL_RECORD_SYNCHRONIZE 241
+/* And one that waits for the group's other members, to shrink it. */
+#define RDL_RECORD_SHRINK 242
 
 /* Flags. */
 #define RDL_RECORD_BLOCKS 1 /* the program's own thread is in the call */

@@ -31,6 +31,10 @@ rdl_status rdl_call_run(rdl_world *world, rdl_group group,
         return answer;                                                         \
     }
 
+/* rdl_group_revoke, from that site. */
+rdl_status rdl_call_revoke(rdl_world *world, rdl_group group,
+                           rdl_call_site site);
+
 /* Parts of it that others need too. */
 rdl_status rdl_call_check_types(const rdl_arguments *arguments);
 rdl_status rdl_call_timeout(const rdl_world *world, const rdl_call *options,

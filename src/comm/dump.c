@@ -257,6 +257,8 @@ static const char *name_of(const rdl_entry *e)
         return "await";
     case RDL_RECORD_SYNCHRONIZE:
         return "synchronize";
+    case RDL_RECORD_SHRINK:
+        return "shrink";
     default:
         return rdl_operation_name((rdl_operation)e->operation);
     }
@@ -265,7 +267,8 @@ static const char *name_of(const rdl_entry *e)
 static bool is_wait(const rdl_entry *e)
 {
     return e->operation == RDL_RECORD_AWAIT ||
-           e->operation == RDL_RECORD_SYNCHRONIZE;
+           e->operation == RDL_RECORD_SYNCHRONIZE ||
+           e->operation == RDL_RECORD_SHRINK;
 }
 
 static bool has_root(const rdl_entry *e)

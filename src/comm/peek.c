@@ -254,6 +254,11 @@ void rdl_peek_call(rdl_slice *slice, const rdl_entry *e, int size, char *buffer,
         rdl_text_add(&text, "rdl_work_wait");
         return;
     }
+    if (e->operation == RDL_RECORD_SHRINK) {
+        rdl_peek_group(slice, e->lane, size, what, sizeof what);
+        rdl_text_add(&text, "shrink of %s", what);
+        return;
+    }
     if (e->operation == RDL_RECORD_SYNCHRONIZE) {
         rdl_peek_text(slice, e->stream, what, sizeof what);
         rdl_text_add(&text, "synchronize stream '%s'", what);

@@ -113,9 +113,9 @@ static rdl_status meet(rdl_lane *lane, uint64_t fingerprint, rdl_limit *limit)
             rdl_slot_line(lane->peers[i].slot, lane->sequence)->fingerprint ==
             fingerprint;
     }
-    if (!same && !lane->world->uncompared)
-        RDL_TRY(rdl_run_judge(lane, NULL));
-    return rdl_lane_check_members(lane);
+    /* Before the calls are compared: one that was given up is no mismatch. */
+    RDL_TRY(rdl_lane_check_members(lane));
+    return same || lane->world->uncompared ? RDL_OK : rdl_run_judge(lane, NULL);
 }
 
 static void combine(rdl_lane *lane, const rdl_arguments *a)

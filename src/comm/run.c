@@ -367,11 +367,13 @@ static rdl_status await(rdl_run *run)
             return RDL_AGAIN;
     run->peer = 0;
     run->step++;
+    /* Before the calls are compared: one that was given up is no mismatch. */
+    if (!run->agreed)
+        RDL_TRY(rdl_lane_check_members(run->lane));
     if (!run->lane->world->uncompared && !all_made_this_call(run))
         return judge(run);
     if (run->agreed)
         return RDL_OK;
-    RDL_TRY(rdl_lane_check_members(run->lane));
     run->agreed = true;
     if (!rdl_plan_fits_line(&run->request->shape))
         agree(run);

@@ -30,6 +30,8 @@ typedef struct shrinking {
     rdl_deadline deadline;
     vote mine;
     int missing; /* the first whose vote is another */
+    uint64_t record;
+    rdl_call_site site;
 } shrinking;
 
 /* --- votes ------------------------------------------------------------------ */
@@ -214,6 +216,9 @@ static rdl_status doze(shrinking *s)
         st = advance(s, &moved);
     if (st == RDL_AGAIN && !moved && rdl_deadline_passed(s->deadline))
         st = time_out(s);
+    if (st == RDL_AGAIN && !moved && s->missing >= 0)
+        rdl_recorder_wait(&s->lane->world->recorder, s->record,
+                          s->lane->comm->ranks[s->missing]);
     if (st == RDL_AGAIN && !moved)
         rdl_bell_sleep(mine, bell,
                        rdl_deadline_left(s->deadline, RDL_SLEEP_MOST));
@@ -271,7 +276,7 @@ static rdl_status shrink(shrinking *s, rdl_group group, rdl_group *out)
         return rdl_fail(RDL_STATE, "shrink: another thread of this rank is "
                                    "shrinking the group");
     /* Who still waits in a call on it is to come too. */
-    st = rdl_group_revoke(s->lane->world, group);
+    st = rdl_call_revoke(s->lane->world, group, s->site);
     if (st == RDL_OK)
         st = agree(s);
     if (st == RDL_OK)
@@ -280,11 +285,23 @@ static rdl_status shrink(shrinking *s, rdl_group group, rdl_group *out)
     return st;
 }
 
-rdl_status rdl_group_shrink(rdl_world *world, rdl_group group,
-                            int64_t timeout_ms, rdl_group *out)
+static uint64_t record(shrinking *s)
+{
+    rdl_world *world = s->lane->world;
+    rdl_entry entry = { .lane = s->lane->key.low,
+                        .site = rdl_texts_site(&world->texts, s->site),
+                        .operation = RDL_RECORD_SHRINK,
+                        .flags = RDL_RECORD_BLOCKS };
+
+    return rdl_recorder_add(&world->recorder, &entry);
+}
+
+static rdl_status shrink_group(rdl_world *world, rdl_group group,
+                               int64_t timeout_ms, rdl_group *out,
+                               rdl_call_site site)
 {
     rdl_call limit = { .timeout_ms = timeout_ms };
-    shrinking s = { 0 };
+    shrinking s = { .site = site };
     uint64_t ticket = 0;
     rdl_status st;
 
@@ -294,7 +311,14 @@ rdl_status rdl_group_shrink(rdl_world *world, rdl_group group,
     RDL_TRY(rdl_call_timeout(world, &limit, "shrink", &s.timeout_ms));
     s.deadline = rdl_deadline_after_ms(s.timeout_ms);
     RDL_TRY(rdl_registry_enter(world, group, &s.lane, &ticket));
+    s.record = record(&s);
     st = shrink(&s, group, out);
+    rdl_recorder_end(&world->recorder, s.record, st, true);
     rdl_lane_give_up_turn(s.lane, ticket);
     return st;
 }
+
+RDL_PUBLIC_CALL(rdl_group_shrink,
+                shrink_group(world, group, timeout_ms, out, site),
+                rdl_world *world, rdl_group group, int64_t timeout_ms,
+                rdl_group *out)

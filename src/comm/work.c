@@ -176,8 +176,7 @@ static void revoke_lane(rdl_lane *lane, uint32_t site)
         rdl_lane_reported(lane); /* who revokes knows */
 }
 
-static rdl_status revoke_group(rdl_world *world, rdl_group group,
-                               rdl_call_site site)
+rdl_status rdl_call_revoke(rdl_world *world, rdl_group group, rdl_call_site site)
 {
     uint64_t ticket = 0;
     rdl_lane *lane = NULL;
@@ -191,7 +190,7 @@ static rdl_status revoke_group(rdl_world *world, rdl_group group,
     return RDL_OK;
 }
 
-RDL_PUBLIC_CALL(rdl_group_revoke, revoke_group(world, group, site),
+RDL_PUBLIC_CALL(rdl_group_revoke, rdl_call_revoke(world, group, site),
                 rdl_world *world, rdl_group group)
 
 static rdl_status revoke_work(rdl_world *world, rdl_work work,

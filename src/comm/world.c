@@ -87,11 +87,14 @@ static bool is_dead(const rdl_world *world, uint32_t pid, uint64_t started,
     return rdl_process_liveness(&world->self, &process) == RDL_DEAD;
 }
 
-static rdl_status repeat_failure(const rdl_slice *slice)
+static rdl_status repeat_failure(const rdl_slice *slice, int rank)
 {
     char reason[RDL_REASON];
     rdl_status failure = rdl_slice_read_failure(slice, reason);
 
+    if (slice->aborted != 0) /* what a program says is no sentence of ours */
+        return rdl_fail(failure, "rank %d gave up while the job starts: %s",
+                        rank, reason);
     return rdl_fail(failure, "%s", reason);
 }
 
@@ -104,7 +107,7 @@ static rdl_status check_member(const rdl_world *world, int rank, bool slow)
     uint32_t state = atomic_load_explicit(&slice->state, memory_order_acquire);
 
     if (state == RDL_SLICE_FAILED)
-        return repeat_failure(slice);
+        return repeat_failure(slice, rank);
     /* Who has left had seen everybody join. */
     if (state == RDL_SLICE_LEFT)
         return RDL_OK;
@@ -503,8 +506,10 @@ void rdl_world_abort(rdl_world *world, const char *reason)
     if (rdl_world_check(world) != RDL_OK || world->mapping == NULL)
         return;
     pthread_mutex_lock(&world->lock);
-    if (!has_given_up(world)) /* the first reason stays */
+    if (!has_given_up(world)) { /* the first reason stays */
+        own_slice(world)->aborted = 1;
         give_up(world, RDL_PEER,
                 reason && reason[0] ? reason : "no reason given");
+    }
     pthread_mutex_unlock(&world->lock);
 }

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/worlds.h"
 
+#include <raddle/work.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LIMIT_MS 1000
@@ -410,4 +412,65 @@ RDL_TEST(who_cannot_look_whether_a_peer_lives_takes_it_for_alive)
     rdl_test_job job = { .size = 3, .processes = true };
 
     rdl_test_worlds(&job, wait_without_descriptors, NULL);
+}
+
+/* A rank that lives and comes late hides no other's death: whoever waits for both
+ * hears of it, at once. */
+static void die_beside_a_late_one(rdl_world *world, void *arg)
+{
+    int rank = rdl_world_rank(world);
+    struct timespec start, end;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    if (rank == 3) {
+        rdl_world_abort(world, "enough");
+        return;
+    }
+    if (rank == 1)
+        usleep(4000 * 1000);
+    CHECK_STATUS(rdl_barrier(world, RDL_WORLD, NULL), RDL_PEER);
+    CHECK_HAS(rdl_error_detail(), "rank 3 gave up: enough");
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    CHECK(rank == 1 || end.tv_sec - start.tv_sec < 3);
+}
+
+RDL_TEST(a_death_is_heard_of_while_another_rank_is_late)
+{
+    rdl_test_job job = { .size = 4, .keeps_failures = true };
+
+    rdl_test_worlds(&job, die_beside_a_late_one, NULL);
+    job.processes = true;
+    rdl_test_worlds(&job, die_beside_a_late_one, NULL);
+}
+
+/* One rank has revoked its call; the other makes a call that differs, and must hear of
+ * the revocation. */
+static void differ_from_a_revoked_call(rdl_world *world, void *arg)
+{
+    int64_t x = 1, y = 0;
+    rdl_work work;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rdl_world_rank(world) == 1) {
+        CHECK_OK(rdl_all_reduce(world, RDL_WORLD, &x, &y, 1, RDL_INT64, RDL_SUM,
+                                &(rdl_call){ .work = &work }));
+        CHECK_OK(rdl_group_revoke(world, RDL_WORLD));
+        CHECK_STATUS(rdl_work_wait(world, work, 0), RDL_REVOKED);
+    } else {
+        usleep(300 * 1000);
+        CHECK_STATUS(rdl_barrier(world, RDL_WORLD, NULL), RDL_REVOKED);
+    }
+    CHECK_STATUS(rdl_barrier(world, RDL_WORLD, NULL), RDL_REVOKED);
+}
+
+RDL_TEST(a_call_that_differs_from_a_revoked_one_is_revoked)
+{
+    rdl_test_job job = { .size = 2, .keeps_failures = true };
+
+    rdl_test_worlds(&job, differ_from_a_revoked_call, NULL);
+    job.processes = true;
+    rdl_test_worlds(&job, differ_from_a_revoked_call, NULL);
 }
