@@ -119,8 +119,8 @@ typedef struct rdl_slice {
     uint32_t pid;     /* this and what follows is written before JOINED */
     uint32_t records; /* places of its ring of records; 0: it keeps none */
     uint32_t check;   /* rdl_check, the same on all ranks */
-    uint32_t rules; /* of its rules for algorithms; the same on all ranks */
-    uint64_t started;       /* the process' start time, in clock ticks */
+    uint32_t rules;   /* of its rules for algorithms; the same on all ranks */
+    uint64_t started; /* the process' start time, in clock ticks */
     uint64_t pid_namespace; /* pids of another namespace mean nothing here */
     uint64_t ticks_then; /* the records' counter, and the clock, as this rank */
     int64_t time_then;   /* joined: base/ticks.h */

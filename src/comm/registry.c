@@ -228,8 +228,8 @@ static bool dissolve(rdl_world *world, rdl_lane *lane)
     for (int i = 0; i < lane->comm->size; i++)
         if (i != lane->comm->me && !has_passed(lane, i) && !has_gone(lane, i))
             return false;
-    if (rdl_map_put(&world->ghosts, lane->key,
-                    (rdl_pair){ lane->sequence, lane->number }) != RDL_OK)
+    if (rdl_ghosts_put(&world->ghosts, lane->key,
+                       (rdl_ghost){ lane->sequence, lane->number }) != RDL_OK)
         return false;
     rdl_shelf_give_slot(&world->shelf, &lane->mine);
     world->n_slots--;
@@ -325,17 +325,16 @@ rdl_status rdl_registry_no_slot(rdl_world *world)
 
 rdl_status rdl_registry_give_slot(rdl_world *world, rdl_lane *lane)
 {
-    rdl_pair *ghost;
+    rdl_ghost ghost;
     rdl_status st;
 
     pthread_mutex_lock(&world->lock);
     st = take_slot(world, lane);
     if (st == RDL_OK) {
         world->n_slots++;
-        ghost = rdl_map_get(&world->ghosts, lane->key);
-        if (ghost != NULL) {
-            lane->sequence = ghost->first;
-            lane->number = ghost->second;
+        if (rdl_ghosts_get(&world->ghosts, lane->key, &ghost)) {
+            lane->sequence = ghost.sequence;
+            lane->number = ghost.number;
             atomic_store_explicit(&lane->mine.slot->passed, lane->sequence,
                                   memory_order_release);
         }
@@ -813,7 +812,7 @@ void rdl_registry_fini(rdl_world *world)
         rdl_free(atomic_load_explicit(&world->chunks[c], memory_order_relaxed));
     rdl_map_fini(&world->comms);
     rdl_map_fini(&world->lanes);
-    rdl_map_fini(&world->ghosts);
+    rdl_ghosts_fini(&world->ghosts);
 }
 
 rdl_status rdl_registry_unreported(rdl_world *world)

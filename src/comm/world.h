@@ -11,6 +11,7 @@
 #include "base/recorder.h"
 #include "base/slice.h"
 #include "comm/choice.h"
+#include "comm/ghosts.h"
 #include "comm/host.h"
 #include "comm/lane.h"
 #include "comm/seam.h"
@@ -39,9 +40,9 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
-    rdl_choices choices; /* of algorithms */
     rdl_isa isa;         /* of the arithmetic */
     size_t streams_from; /* outputs of so many bytes are stored past the caches */
+    rdl_choices choices;    /* of algorithms */
     rdl_recorder recorder;  /* of nothing in a world of one */
     rdl_texts texts;        /* likewise */
     const rdl_trace *trace; /* NULL: nobody looks */
@@ -50,7 +51,7 @@ struct rdl_world {
     pthread_mutex_t lock; /* protects what follows; taken after a lane's `failing` */
     rdl_map comms;        /* key -> rdl_comm * */
     rdl_map lanes;        /* key -> rdl_lane *, dormant ones too */
-    rdl_map ghosts;       /* key -> sequence, number of lanes without a slot */
+    rdl_ghosts ghosts; /* of lanes without a slot */
     rdl_lane *free_lanes;
     rdl_lane *dormant_first; /* closed longest ago */
     rdl_lane *dormant_last;

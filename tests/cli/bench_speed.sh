@@ -78,7 +78,7 @@ is status $status 0
 is "standard error" "$(cat err)" ""
 lines_are out $((1 + 2 * ${#operations[@]} + 1)) || fail "a line is missing"
 is "right rows" "$(grep -c '"right":true' out)" $((2 * ${#operations[@]}))
-has out '"points":26,"left_out":0,"wrong":0}'
+has out '"points":26,"left_out":0,"peers_wrong":0,"wrong":0}'
 has out '"geomean_vs_best":null'
 
 # Two groups at once, of memory that others read where it lies.

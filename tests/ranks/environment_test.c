@@ -1,6 +1,6 @@
 /* Surroundings that are poor: /dev/shm full, read-only, not ours or not there (cases
- * H01, H03), few descriptors (H07), little address space, more ranks than cores
- * (H08). */
+ * H01, H03), a sandbox (H04), few descriptors (H07), little address space, more ranks
+ * than cores (H08). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/left.h"
 #include "support/puppet.h"
@@ -8,16 +8,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -341,6 +347,67 @@ RDL_TEST(too_little_address_space_is_a_sentence_on_every_rank)
     pid[1] = rdl_test_start(1, 2, open_in_little_space, job);
     CHECK_INT(rdl_test_wait(pid[1]), 0);
     CHECK_INT(rdl_test_wait(pid[0]), 0);
+}
+
+/* --- a sandbox ------------------------------------------------------------- */
+
+/* H04: reading another process' memory is answered by error from here on. */
+static void forbid_reading_others(int error)
+{
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = { .len = sizeof steps / sizeof *steps,
+                                 .filter = steps };
+    struct iovec nothing = { 0 };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        SKIP("no filter of system calls: %s", strerror(errno));
+    CHECK_INT(process_vm_readv(getpid(), &nothing, 1, &nothing, 1, 0), -1);
+    CHECK_INT(errno, error);
+}
+
+typedef struct sandbox {
+    char job[64];
+    int error;
+} sandbox;
+
+static void send_a_long_message(int rank, int size, void *arg)
+{
+    enum { N = 120240 };
+    const sandbox *s = arg;
+    int32_t *x = calloc(N, sizeof *x);
+    rdl_world *world;
+    int64_t sum = 0;
+
+    CHECK(x != NULL);
+    forbid_reading_others(s->error);
+    world = open_world(rank, size, s->job);
+    for (int i = 0; rank == 0 && i < N; i++)
+        x[i] = i;
+    CHECK_OK(rank == 0
+                 ? rdl_send(world, RDL_WORLD, x, N, RDL_INT32, 1, NULL)
+                 : rdl_receive(world, RDL_WORLD, x, N, RDL_INT32, 0, NULL));
+    for (int i = 0; i < N; i++)
+        sum += x[i];
+    CHECK_INT(sum, 7228768680);
+    CHECK_OK(rdl_world_close(world));
+    free(x);
+}
+
+RDL_TEST(a_long_message_arrives_where_reading_others_is_forbidden)
+{
+    sandbox s[] = { { .error = EPERM }, { .error = ENOSYS } };
+
+    for (int i = 0; i < 2; i++) {
+        name_job(s[i].job);
+        rdl_test_processes(2, send_a_long_message, &s[i]);
+    }
 }
 
 /* --- more ranks than cores ------------------------------------------------- */
