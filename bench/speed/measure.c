@@ -188,7 +188,7 @@ static void conclude(speed_row *row)
 
         r->median = median_of(r->turns, r->n_turns);
         qsort(r->blocks, (size_t)r->n_blocks, sizeof *r->blocks, by_size);
-        if (i == SPEED_RADDLE || r->n_turns == 0)
+        if (i == SPEED_RADDLE || r->n_turns == 0 || r->outcome != SPEED_DONE)
             continue;
         row->ratios[i] = compare(&row->results[SPEED_RADDLE], r);
         if (row->best == 0 || r->median < row->results[row->best].median)

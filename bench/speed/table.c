@@ -95,7 +95,7 @@ static void print_json_peer(const speed_row *row, int peer)
     const speed_result *r = &row->results[peer];
 
     printf(",\"%s\":", speed_peer_name(peer));
-    if (r->n_turns == 0) {
+    if (r->n_turns == 0 || r->outcome != SPEED_DONE) {
         print_json_text(r->why);
         return;
     }
@@ -230,8 +230,9 @@ void speed_add(speed_sum *sum, const speed_row *row)
 {
     const speed_result *mine = &row->results[SPEED_RADDLE];
 
-    for (int i = 0; i < SPEED_PEERS; i++)
-        sum->wrong += row->results[i].outcome == SPEED_WRONG;
+    sum->wrong += mine->outcome == SPEED_WRONG;
+    for (int i = 1; i < SPEED_PEERS; i++)
+        sum->peers_wrong += row->results[i].outcome == SPEED_WRONG;
     sum->broken += mine->outcome == SPEED_BROKEN;
     if (mine->n_turns == 0)
         return;
@@ -241,7 +242,7 @@ void speed_add(speed_sum *sum, const speed_row *row)
         sum->slower += row->ratios[row->best].lower > SLOWER;
         sum->log_best -= log(row->ratios[row->best].median);
     }
-    if (row->results[SPEED_GLOO].n_turns > 0) {
+    if (row->ratios[SPEED_GLOO].median > 0) {
         sum->with_gloo++;
         sum->log_gloo -= log(row->ratios[SPEED_GLOO].median);
     }
@@ -271,11 +272,12 @@ void speed_print_sum(const speed_options *o, const speed_sum *sum)
     print_mean(o, "geomean_vs_floor", sum->log_floor, sum->with_floor);
     if (o->json)
         printf("\"slower_points\":%d,\"compared_points\":%d,\"points\":%d,"
-               "\"left_out\":%d,\"wrong\":%d}\n",
+               "\"left_out\":%d,\"peers_wrong\":%d,\"wrong\":%d}\n",
                sum->slower, sum->compared, sum->points, sum->left_out,
-               sum->wrong);
+               sum->peers_wrong, sum->wrong);
     else
-        printf("%-18s %10d   of %d points\n%-18s %10d\n%-18s %10d\n",
-               "slower_points", sum->slower, sum->compared, "left_out",
-               sum->left_out, "wrong", sum->wrong);
+        printf(
+            "%-18s %10d   of %d points\n%-18s %10d\n%-18s %10d\n%-18s %10d\n",
+            "slower_points", sum->slower, sum->compared, "left_out",
+            sum->left_out, "peers_wrong", sum->peers_wrong, "wrong", sum->wrong);
 }

@@ -11,7 +11,8 @@ typedef struct speed_sum {
     int points;
     int compared;     /* with a peer */
     int slower;       /* than the best of them: lower quartile above 1.10 */
-    int wrong;        /* results */
+    int peers_wrong;  /* rows in which a peer gave a wrong result */
+    int wrong;        /* results of raddle */
     int broken;       /* raddle's ranks failed */
     double log_best;  /* sums of logarithms: best peer by raddle, */
     double log_gloo;  /* gloo by raddle, */

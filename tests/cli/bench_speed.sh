@@ -20,6 +20,11 @@ refuses()
     is "output of $*" "$(cat out)" ""
 }
 
+nothing_runs()
+{
+    [ -z "$(marked)" ]
+}
+
 refuses "there is no option '--fast'" --fast
 refuses "the nearest is 'all_reduce'" all_reduc
 refuses "there is no operation 'nothing'" all_reduce nothing
@@ -73,7 +78,7 @@ is status $status 0
 is "standard error" "$(cat err)" ""
 lines_are out $((1 + 2 * ${#operations[@]} + 1)) || fail "a line is missing"
 is "right rows" "$(grep -c '"right":true' out)" $((2 * ${#operations[@]}))
-has out '"points":26,"left_out":0,"wrong":0}'
+has out '"points":26,"left_out":0,"peers_wrong":0,"wrong":0}'
 has out '"geomean_vs_best":null'
 
 # Two groups at once, of memory that others read where it lies.
@@ -81,6 +86,15 @@ call bench all_reduce --ranks 4 --groups 2 --bytes 64K --mapped --turns 1
 is status $status 0
 has out "all_reduce of float32, 4 ranks in 2 groups on "
 has out ", mapped"
+
+# Killed, it leaves nothing behind.
+RADDLE_TEST_MARK=$mark "$RADDLE_BUILD/bench/speed" all_reduce --ranks 3 --bytes 8,16M \
+    --turns 99 >out 2>err &
+driver=$!
+until_true 20 grep -q bytes out
+kill -KILL $driver
+wait $driver 2>/dev/null
+until_true 20 nothing_runs
 
 # Peers that are not there, as in a build without ./dev peers.
 if [ ! -e "$RADDLE_BUILD/bench/peers" ]; then
