@@ -13,8 +13,8 @@ static size_t bytes_of(const rdl_arguments *a)
     return a->count * rdl_dtype_bytes(a->dtype);
 }
 
-/* What moves nothing but one block of each member, or of the root. */
-static bool is_plain(rdl_operation operation)
+/* How many blocks a line holds: one, or one for each member; 0: the runner's. */
+static size_t blocks_of(const rdl_lane *lane, rdl_operation operation)
 {
     switch (operation) {
     case RDL_OP_BARRIER:
@@ -23,9 +23,13 @@ static bool is_plain(rdl_operation operation)
     case RDL_OP_BROADCAST:
     case RDL_OP_ALL_GATHER:
     case RDL_OP_GATHER:
-        return true;
+        return 1;
+    case RDL_OP_REDUCE_SCATTER:
+    case RDL_OP_ALL_TO_ALL:
+    case RDL_OP_SCATTER:
+        return (size_t)lane->comm->size;
     default:
-        return false;
+        return 0;
     }
 }
 
@@ -40,8 +44,10 @@ bool rdl_quick_takes(const rdl_quick *q)
     const rdl_arguments *a = q->arguments;
     rdl_world *world = q->lane->world;
 
-    return is_plain(a->operation) && a->count <= RDL_INLINE &&
-           bytes_of(a) <= RDL_INLINE && q->lane->comm->size > 1 &&
+    size_t blocks = blocks_of(q->lane, a->operation);
+
+    return blocks > 0 && a->count <= RDL_INLINE &&
+           blocks * bytes_of(a) <= RDL_INLINE && q->lane->comm->size > 1 &&
            rdl_turns_is(&q->lane->turns, q->ticket) &&
            /* Pairs with the release in comm/lane.c. */
            atomic_load_explicit(&q->lane->prepared, memory_order_acquire) &&
@@ -82,7 +88,8 @@ static uint64_t record(const rdl_lane *lane, const rdl_arguments *a)
 
 static bool gives(const rdl_lane *lane, const rdl_arguments *a)
 {
-    return a->operation != RDL_OP_BROADCAST || a->root == lane->comm->me;
+    return (a->operation != RDL_OP_BROADCAST && a->operation != RDL_OP_SCATTER) ||
+           a->root == lane->comm->me;
 }
 
 /* This rank's line: what it gives, and the call. Returns the fingerprint. */
@@ -90,7 +97,7 @@ static uint64_t publish(rdl_lane *lane, const rdl_arguments *a)
 {
     rdl_description call = describe(lane, a);
     uint64_t fingerprint = lane->world->uncompared ? 0 : rdl_fingerprint(&call);
-    size_t bytes = bytes_of(a);
+    size_t bytes = blocks_of(lane, a->operation) * bytes_of(a);
 
     if (bytes > 0 && a->operation != RDL_OP_BARRIER && gives(lane, a))
         memcpy(rdl_lane_payload(lane), a->input, bytes);
@@ -118,12 +125,13 @@ static rdl_status meet(rdl_lane *lane, uint64_t fingerprint, rdl_limit *limit)
     return same || lane->world->uncompared ? RDL_OK : rdl_run_judge(lane, NULL);
 }
 
-static void combine(rdl_lane *lane, const rdl_arguments *a)
+/* at: in each line. */
+static void combine(rdl_lane *lane, const rdl_arguments *a, size_t at)
 {
     const void *inputs[RDL_MAX_RANKS];
 
     for (int i = 0; i < lane->comm->size; i++)
-        inputs[i] = rdl_lane_peer_payload(lane, i);
+        inputs[i] = rdl_lane_peer_payload(lane, i) + at;
     rdl_combine(&(rdl_reducer){ .dtype = a->dtype,
                                 .reduction = a->reduction,
                                 .factor = a->factor,
@@ -131,39 +139,50 @@ static void combine(rdl_lane *lane, const rdl_arguments *a)
                 a->output, inputs, lane->comm->size, a->count);
 }
 
-static void take_all(rdl_lane *lane, const rdl_arguments *a)
+static void take_all(rdl_lane *lane, const rdl_arguments *a, size_t at)
 {
     unsigned char *to = a->output;
     size_t bytes = bytes_of(a);
 
     for (int i = 0; i < lane->comm->size; i++, to += bytes)
-        memcpy(to, rdl_lane_peer_payload(lane, i), bytes);
+        memcpy(to, rdl_lane_peer_payload(lane, i) + at, bytes);
 }
 
 static void take(rdl_lane *lane, const rdl_arguments *a)
 {
+    size_t mine = (size_t)lane->comm->me * bytes_of(a);
     bool root = a->root == lane->comm->me;
 
     if (a->count == 0)
         return;
     switch (a->operation) {
     case RDL_OP_ALL_REDUCE:
-        combine(lane, a);
+        combine(lane, a, 0);
         break;
     case RDL_OP_REDUCE:
         if (root)
-            combine(lane, a);
+            combine(lane, a, 0);
+        break;
+    case RDL_OP_REDUCE_SCATTER:
+        combine(lane, a, mine);
+        break;
+    case RDL_OP_ALL_TO_ALL:
+        take_all(lane, a, mine);
+        break;
+    case RDL_OP_SCATTER:
+        memcpy(a->output, rdl_lane_peer_payload(lane, a->root) + mine,
+               bytes_of(a));
         break;
     case RDL_OP_BROADCAST:
         if (!root)
             memcpy(a->output, rdl_lane_peer_payload(lane, a->root), bytes_of(a));
         break;
     case RDL_OP_ALL_GATHER:
-        take_all(lane, a);
+        take_all(lane, a, 0);
         break;
     case RDL_OP_GATHER:
         if (root)
-            take_all(lane, a);
+            take_all(lane, a, 0);
         break;
     default: /* a barrier */
         break;

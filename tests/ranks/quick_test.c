@@ -25,10 +25,12 @@ typedef struct one {
 static one draw(rdl_world *world, uint64_t *seed)
 {
     int rank = rdl_world_rank(world), size = rdl_world_size(world);
-    one c = { .operation = (int)(rdl_test_random(seed) % 6),
+    one c = { .operation = (int)(rdl_test_random(seed) % 9),
               .dtype = dtypes[rdl_test_random(seed) % 4] };
 
     c.count = rdl_test_random(seed) % (BYTES / rdl_dtype_bytes(c.dtype) + 1);
+    if (c.operation >= 6) /* a block for each member */
+        c.count /= (size_t)size;
     c.root = (int)(rdl_test_random(seed) % (uint64_t)size);
     for (int i = 0; i < BYTES; i++) {
         uint64_t any = rdl_test_random(seed);
@@ -58,6 +60,15 @@ static rdl_status call(rdl_world *world, const one *c, unsigned char *output,
     case 4:
         return rdl_gather(world, RDL_WORLD, c->input, output, c->count,
                           c->dtype, c->root, options);
+    case 6:
+        return rdl_reduce_scatter(world, RDL_WORLD, c->input, output, c->count,
+                                  c->dtype, RDL_MIN, options);
+    case 7:
+        return rdl_all_to_all(world, RDL_WORLD, c->input, output, c->count,
+                              c->dtype, options);
+    case 8:
+        return rdl_scatter(world, RDL_WORLD, c->input, output, c->count,
+                           c->dtype, c->root, options);
     default:
         return rdl_barrier(world, RDL_WORLD, options);
     }
