@@ -128,11 +128,12 @@ static void serve(keeper *k)
 }
 
 /* A process of many threads that is killed takes a while to end, and its peers may
- * have seen it dying and ended before it. */
-static bool may_be_an_echo(const keeper *k, int first)
+ * have been told that it is dying and ended before it. Who was told of nothing is
+ * the first. */
+static bool may_precede_its_cause(const keeper *k, int first)
 {
     return first >= 0 && k->phase == RUNNING &&
-           !WIFSIGNALED(k->ranks[first].wait_status);
+           !WIFSIGNALED(k->ranks[first].wait_status) && keeper_is_echo(k, first);
 }
 
 #define ECHO_AHEAD (INT64_C(50000000)) /* ns */
@@ -144,7 +145,7 @@ void deaths_take(keeper *k)
     k->batch_count = 0;
     reap(k);
     first = first_of_batch(k);
-    if (may_be_an_echo(k, first)) {
+    if (may_precede_its_cause(k, first)) {
         nanosleep(&(struct timespec){ .tv_nsec = ECHO_AHEAD }, NULL);
         reap(k);
         first = first_of_batch(k);

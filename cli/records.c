@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "records.h"
 
+#include "look.h"
 #include "train/json.h"
 
 #include <inttypes.h>
@@ -10,6 +11,12 @@ static const char *const member_states[] = { [RDL_MEMBER_ABSENT] = "absent",
                                              [RDL_MEMBER_JOINED] = "joined",
                                              [RDL_MEMBER_LEFT] = "left",
                                              [RDL_MEMBER_DEAD] = "dead" };
+
+/* What keeps a process from going on. */
+static const char *const held_words[] = { [LOOK_RUNNING] = "",
+                                          [LOOK_STOPPED] = "stopped",
+                                          [LOOK_DUMPING] = "writing its core",
+                                          [LOOK_GONE] = "" };
 
 static const char *const call_states[] = { [RDL_CALL_ISSUED] = "issued",
                                            [RDL_CALL_RUNNING] = "running",
@@ -23,6 +30,7 @@ typedef struct printer {
     int job;
     int rank;
     rdl_dump_rank member;
+    const char *held; /* "": by nothing */
     const records_options *options;
 } printer;
 
@@ -38,6 +46,13 @@ static uint64_t first_shown(const printer *p)
 
     return p->member.newest - first >= last ? p->member.newest - last + 1
                                             : first;
+}
+
+static const char *what_holds(const rdl_dump_rank *m)
+{
+    bool there = m->state == RDL_MEMBER_JOINED || m->state == RDL_MEMBER_LEFT;
+
+    return held_words[there && m->pid > 0 ? look_at((pid_t)m->pid) : LOOK_RUNNING];
 }
 
 /* --- for people -------------------------------------------------------------- */
@@ -116,6 +131,8 @@ static void print_member(const printer *p)
     fprintf(p->to, "rank %d: %s", p->rank, member_states[m->state]);
     if (m->pid > 0)
         fprintf(p->to, ", process %" PRId64, m->pid);
+    if (p->held[0] != '\0')
+        fprintf(p->to, ", %s", p->held);
     if (m->reason[0] != '\0')
         fprintf(p->to, ", gave up: %s", m->reason);
     if (m->newest > 0)
@@ -169,6 +186,7 @@ static void print_member_object(const printer *p, text *line)
     json_integer(line, "calls", (int64_t)m->newest);
     json_integer(line, "lost", m->oldest > 0 ? (int64_t)m->oldest - 1 : 0);
     json_text(line, "reason", m->reason);
+    json_text(line, "held", p->held);
     close_line(p, line);
 }
 
@@ -223,6 +241,7 @@ void records_print(FILE *to, const rdl_dump *dump, int job,
         if ((options->rank >= 0 && p.rank != options->rank) ||
             rdl_dump_look(dump, job, p.rank, &p.member) != RDL_OK)
             continue;
+        p.held = what_holds(&p.member);
         if (options->json)
             print_json(&p);
         else

@@ -292,7 +292,15 @@ static const row *find_kind(const row *rows, int count, kind wanted)
     return NULL;
 }
 
-static const char *find_hint(const keeper *k, rdl_status status)
+static bool any_called(const row *rows, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (rows[i].call[0] != '\0')
+            return true;
+    return false;
+}
+
+static const char *find_hint(const keeper *k, const row *rows, rdl_status status)
 {
     const rank_state *r = &k->ranks[k->first.rank];
     const char *hint = NULL;
@@ -302,6 +310,10 @@ static const char *find_hint(const keeper *k, rdl_status status)
                "it cannot go on\n  (rdl_world_abort), before it ends";
     if (r->ended && WIFSIGNALED(r->wait_status))
         hint = hint_for_signal(WTERMSIG(r->wait_status));
+    else if (status == RDL_MISMATCH && !any_called(rows, k->options->ranks))
+        hint = "give all ranks the same environment (RADDLE_CHECK, "
+               "RADDLE_ALGORITHM, the number of ranks)\n  and raddle of one "
+               "version, and each a rank of its own";
     else
         hint = hint_for_status(status);
     return hint != NULL ? hint : "what it printed before tells more";
@@ -318,7 +330,7 @@ static void print_hint(FILE *to, const keeper *k, const row *rows,
                 "it go on (kill -CONT)\n",
                 stopped->rank);
     else
-        fprintf(to, "  to try: %s\n", find_hint(k, status));
+        fprintf(to, "  to try: %s\n", find_hint(k, rows, status));
 }
 
 /* The bytes are a rank's. */

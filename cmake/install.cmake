@@ -7,7 +7,7 @@ install(TARGETS raddle EXPORT raddle-targets)
 install(DIRECTORY include/raddle TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 if(TARGET raddle_command)
     install(TARGETS raddle_command)
-    foreach(name IN ITEMS race deaths fence speed)
+    foreach(name IN ITEMS race deaths faults recorder fence speed)
         if(TARGET bench-${name})
             # cli/bench.c looks for them there.
             install(TARGETS bench-${name} RUNTIME DESTINATION libexec/raddle)

@@ -336,7 +336,8 @@ static void describe_end(const rdl_life *l, int rank, uint32_t state,
         rdl_slice_read_failure(slice, reason);
         snprintf(text, bytes, "gave up: %.*s", (int)bytes - 10, reason);
     } else {
-        snprintf(text, bytes, "its process %" PRIu32 " ended without closing",
+        snprintf(text, bytes,
+                 "its process %" PRIu32 " ended without closing its world",
                  l->roster.members[rank].pid);
     }
 }

@@ -55,6 +55,14 @@ shown "  verdict: .*409600.*409598.*"
 shown "  to try: compare what the ranks that differ call.*"
 nothing_is_left
 
+# Ranks that do not agree while the job starts have called nothing.
+run -n 3 sh -c '[ $RANK != 1 ] || export RADDLE_CHECK=strict
+    exec "$0" rank_0_sums_two_numbers_more' "$roles"
+is status $status 1
+shown "  verdict: .*RADDLE_CHECK.* must be the same on all ranks"
+shown "  to try: give all ranks the same environment.*"
+nothing_is_left
+
 RADDLE_TIMEOUT=0.5 run -n 4 --grace 0.1 "$roles" rank_2_stops_before_the_sum
 is status $status 1
 shown " +2 +[0-9]+ +stopped +barrier #1 on the world \[0,1,2,3\], done [0-9.]+ s ago.*"

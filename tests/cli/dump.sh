@@ -48,7 +48,7 @@ is lines "$(wc -l <out)" 4
 call dump --json --last 2 "$launcher"
 is status $status 0
 is lines "$(wc -l <out)" 9
-is "ranks" "$(grep -cE '^\{"job": [0-9]+, "rank": [012], "state": "joined", "pid": [0-9]+, "calls": 3[01], "lost": 0, "reason": ""\}$' out)" 3
+is "ranks" "$(grep -cE '^\{"job": [0-9]+, "rank": [012], "state": "joined", "pid": [0-9]+, "calls": 3[01], "lost": 0, "reason": "", "held": ""\}$' out)" 3
 is "calls that wait" "$(grep -cE '"state": "waiting", .*"peer": [0-9], "operation": "all_reduce", "dtype": "float64", "reduction": "sum", "count": 1, .*"group": "group .dp. \[0,1,2\]", .*"site": "sum \\"x\\"\.c:2", "blocks": 1\}$' out)" 2
 if command -v python3 >/dev/null; then
     python3 -c 'import json, sys
@@ -59,7 +59,10 @@ fi
 kill -STOP "$rank_pid"
 call dump --rank 1 "$rank_pid"
 is status $status 0
+has out "rank 1: joined, process $rank_pid, stopped, 3"
 has out "waits for rank"
+call dump --rank 1 --json "$rank_pid"
+has out '"reason": "", "held": "stopped"}'
 kill -CONT "$rank_pid"
 
 # Of another user.

@@ -38,6 +38,13 @@ within 400 1800
 run -n 4 sh -c '[ $RANK != 2 ] || exit 5; sleep 0.5; kill -KILL $$'
 ends_with 5 "raddle run: rank 2 failed first: exit status 5"
 
+# Who ended having heard of nothing is the first, however soon another is killed.
+run -n 3 sh -c '[ $RANK != 2 ] || { : >ended; exit 1; }
+    [ $RANK = 1 ] || exec sleep 60
+    until [ -e ended ]; do :; done; sleep 0.03; kill -KILL $$'
+ends_with 1 "raddle run: rank 2 failed first: exit status 1; 1 other was still \
+running and was ended"
+
 # A rank that ends well does not end the others.
 run -n 3 sh -c '[ $RANK = 1 ] || exit 0; sleep 2.5; echo done'
 ends_with 0 ""

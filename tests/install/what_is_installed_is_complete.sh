@@ -20,6 +20,11 @@ if [ -e "$RADDLE_BUILD/cli/raddle" ]; then
     if [ -e "$RADDLE_BUILD/bench/race" ]; then
         # It finds the benchmarks beside itself.
         prefix/bin/raddle bench race --help | grep -q '^Usage: raddle bench race'
+        listed=$(prefix/bin/raddle bench | sed -n '/^Operations/q; s/^  \([a-z]*\) .*/\1/p')
+        [ -n "$listed" ]
+        for name in $listed speed; do
+            [ -x "prefix/libexec/raddle/$name" ] || { echo "no benchmark $name"; exit 1; }
+        done
         prefix/bin/raddle bench fence --help | grep -q '^Usage: raddle bench fence'
         prefix/bin/raddle bench barrier --ranks 2 --turns 1 | grep -q 'geomean_vs_floor'
         prefix/bin/raddle bench deaths --rounds 1 --ranks 3 --json | grep -q '"arm":'
