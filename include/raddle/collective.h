@@ -101,7 +101,6 @@ typedef struct rdl_work {
     uint32_t world;
 } rdl_work;
 
-typedef struct rdl_stream rdl_stream;
 typedef struct rdl_batch rdl_batch;
 
 /* What one call may want differently. Zero is the default of every field; a NULL
