@@ -12,7 +12,7 @@ checks=(
     exported_symbols_are_the_public_functions
     public_functions_have_a_man_page
     man_pages_render
-    public_headers_are_c11
+    public_headers_are_c99_and_c11
     public_headers_are_cpp17
     private_headers_stand_alone
     the_library_has_no_mutable_globals
@@ -157,14 +157,16 @@ man_pages_render()
 strict=(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only)
 
 # By both compilers, without _GNU_SOURCE: programs need not define it.
-public_headers_are_c11()
+public_headers_are_c99_and_c11()
 {
-    local header compiler
+    local header compiler standard
 
     for header in include/raddle/*.h; do
         for compiler in gcc clang-14; do
-            $compiler -std=c11 "${strict[@]}" -Iinclude -x c "$header" 2>&1 |
-                grep -v 'pragma once'
+            for standard in c99 c11; do
+                $compiler -std=$standard "${strict[@]}" -Iinclude -x c \
+                    "$header" 2>&1 | grep -v 'pragma once'
+            done
         done
     done
     return 0

@@ -14,9 +14,10 @@
  * a failure the output is undefined, but for RDL_INVALID, RDL_STATE and
  * RDL_MISMATCH, which leave it untouched.
  * Failures: RDL_INVALID, nothing was sent and the group is as before.
- * RDL_MISMATCH, RDL_TIMEOUT, RDL_PEER and RDL_REVOKED end the group: this call
- * and every later one on it return the first cause, on every member, with its
- * sentence. Other groups go on.
+ * RDL_MISMATCH, RDL_TIMEOUT, RDL_PEER and RDL_REVOKED end the group, and so does a
+ * call that a failed stream passes over, with the stream's own status
+ * (raddle/stream.h): this call and every later one on it return the first cause, on
+ * every member, with its sentence. Other groups go on.
  * Bits: every rank gets the same bits, whatever the timing: each element is
  * combined in the order of the group's list, ((x0 + x1) + x2) + ... */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -101,7 +102,6 @@ typedef struct rdl_work {
     uint32_t world;
 } rdl_work;
 
-typedef struct rdl_stream rdl_stream;
 typedef struct rdl_batch rdl_batch;
 
 /* What one call may want differently. Zero is the default of every field; a NULL

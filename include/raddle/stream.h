@@ -27,7 +27,6 @@
 extern "C" {
 #endif
 
-typedef struct rdl_stream rdl_stream;
 typedef struct rdl_event rdl_event;
 
 /* Runs on the stream's thread. May block, and may make calls on the world, but may

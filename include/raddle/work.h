@@ -7,7 +7,8 @@
  * rdl_work_test have said so, or the stream has passed it). Counts are copied.
  * Handles: plain values, as those of groups. Dropping one is allowed and costs
  * nothing; wait and a test that finds it done end it. The results of up to
- * RDL_WORKS_KEPT works that nobody has asked for are kept.
+ * RDL_WORKS_KEPT works that nobody has asked for are kept. rdl_world_close waits
+ * for those that are pending, up to their operations' limits.
  * Threads: any. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RADDLE_WORK_H

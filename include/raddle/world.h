@@ -21,6 +21,7 @@ extern "C" {
 #endif
 
 typedef struct rdl_world rdl_world;
+typedef struct rdl_stream rdl_stream; /* raddle/stream.h */
 
 #define RDL_MAX_RANKS 1024
 
@@ -65,9 +66,11 @@ RDL_CALL rdl_status rdl_world_open(const rdl_world_options *options,
                                    rdl_world **out);
 
 /* Leaves the job and frees the world and its groups, always; NULL is allowed.
- * Does not wait for other ranks; one that still needs this rank gets RDL_PEER.
- * Returns RDL_OK, or the first failure of a group that no call has reported. No
- * other thread may be inside a call on this world. */
+ * Does not wait for other ranks; one that still needs this rank gets RDL_PEER. Waits
+ * for this rank's pending works and for its streams: their operations end by their
+ * limits at the latest, functions on streams by themselves.
+ * Returns RDL_OK, or the first failure of a stream or a group that no call has
+ * reported. No other thread may be inside a call on this world. */
 RDL_API rdl_status rdl_world_close(rdl_world *world);
 
 /* Says that this rank has failed: every wait for it, present and later, ends

@@ -359,6 +359,14 @@ static void text_with_site(const rdl_lane *lane, const rdl_limit *limit,
     rdl_peek_site(&text, rdl_world_slice(lane->world), limit->site);
 }
 
+void rdl_lane_say(const rdl_lane *lane, const rdl_limit *limit, const char *what)
+{
+    char group[RDL_LANE_TEXT + RDL_SITE_SHOWN];
+
+    text_with_site(lane, limit, group, sizeof group);
+    rdl_say("%s on %s: %s", limit->operation, group, what);
+}
+
 /* "all_reduce #3 on the world [0,1] at train.c:88: " and the rest; the lane has
  * failed. */
 static rdl_status fail_call(rdl_lane *lane, const rdl_limit *limit,

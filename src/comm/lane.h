@@ -80,7 +80,8 @@ struct rdl_lane {
     pthread_mutex_t failing;
     _Atomic uint32_t failure; /* rdl_status */
     _Atomic bool reported;
-    char *cause; /* its sentence; NULL: no memory for it */
+    _Atomic uint64_t stream; /* whose operation failed on it last; 0: none */
+    char *cause;             /* its sentence; NULL: no memory for it */
 
     /* Of who has `shrinking`. */
     _Atomic bool shrinking;
@@ -173,6 +174,11 @@ void rdl_lane_ring(rdl_lane *lane);
 /* Notes the lane's first failure, with the thread's sentence; peers see it.
  * Returns the first failure and sets its sentence. Any thread inside the lane. */
 rdl_status rdl_lane_fail(rdl_lane *lane, rdl_status status);
+
+/* The thread's sentence becomes that of a call that has not begun: "all_reduce on the
+ * world [0,1] at train.c:88: what". */
+void rdl_lane_say(const rdl_lane *lane, const rdl_limit *limit,
+                  const char *what);
 
 /* RDL_OK, or the first failure with its sentence. Any thread. */
 rdl_status rdl_lane_state(rdl_lane *lane);

@@ -113,6 +113,7 @@ void rdl_op_fini(rdl_op *op)
 void rdl_op_on_stream(rdl_op *op, const rdl_stream *stream)
 {
     op->stream = stream->name;
+    op->on_stream = stream->number;
     rdl_recorder_on_stream(&op->lane->world->recorder, op->limit.record,
                            stream->text);
 }
@@ -124,6 +125,10 @@ void rdl_op_note_end(rdl_op *op, rdl_status status)
     if (status == RDL_OK)
         atomic_fetch_add_explicit(&world->n_collectives, 1,
                                   memory_order_relaxed);
+    else if (op->on_stream != 0) /* who hears of the stream hears of it */
+        atomic_store_explicit(&op->lane->stream, op->on_stream,
+                              memory_order_relaxed);
+    op->on_stream = 0;
     rdl_recorder_end(&world->recorder, op->limit.record, status,
                      op->limit.deadline != 0);
     op->limit.record = 0;
@@ -161,6 +166,7 @@ rdl_status rdl_op_init(rdl_op *op, rdl_lane *lane, uint64_t ticket,
     };
     op->caller = caller;
     op->stream = "null";
+    op->on_stream = 0;
     op->unfenced = op->begun = op->starved = op->running = op->tabled = false;
     op->room = NULL;
     op->table = NULL;

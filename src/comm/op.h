@@ -40,6 +40,7 @@ typedef struct rdl_op {
     rdl_limit limit;
     const char *caller;
     const char *stream; /* its name */
+    uint64_t on_stream; /* its number, until the operation has ended; 0: none */
     bool unfenced;
     bool begun;   /* counted, traced, its first run under way */
     bool starved; /* waits for a slot, to begin */

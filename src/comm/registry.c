@@ -153,6 +153,7 @@ static void clear_lane(rdl_world *world, rdl_lane *lane)
     lane->number = 0;
     atomic_store_explicit(&lane->failure, RDL_OK, memory_order_relaxed);
     atomic_store_explicit(&lane->reported, false, memory_order_relaxed);
+    atomic_store_explicit(&lane->stream, 0, memory_order_relaxed);
     atomic_store_explicit(&lane->prepared, false, memory_order_relaxed);
     lane->shrunk = 0;
     lane->next = world->free_lanes;
@@ -825,6 +826,19 @@ rdl_status rdl_registry_unreported(rdl_world *world)
         RDL_TRY(last_word(lane));
     }
     return RDL_OK;
+}
+
+void rdl_registry_stream_reported(rdl_world *world, uint64_t stream)
+{
+    pthread_mutex_lock(&world->lock);
+    for (uint32_t i = 0; i < world->n_lanes; i++) {
+        rdl_lane *lane = lane_at(world, i);
+
+        if (atomic_load_explicit(&lane->stream, memory_order_relaxed) == stream &&
+            atomic_load_explicit(&lane->failure, memory_order_relaxed) != RDL_OK)
+            rdl_lane_reported(lane);
+    }
+    pthread_mutex_unlock(&world->lock);
 }
 
 /* --- questions ------------------------------------------------------------- */

@@ -12,13 +12,13 @@
 #include <time.h>
 
 rdl_status rdl_wait_limit(const rdl_world *world, int64_t timeout_ms,
-                          rdl_deadline *deadline)
+                          rdl_limit *limit)
 {
     if (timeout_ms < 0)
         return rdl_fail(RDL_INVALID, "a limit of %" PRId64 " ms is negative",
                         timeout_ms);
-    *deadline =
-        rdl_deadline_after_ms(timeout_ms ? timeout_ms : world->timeout_ms);
+    limit->timeout_ms = timeout_ms ? timeout_ms : world->timeout_ms;
+    limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
     return RDL_OK;
 }
 
@@ -54,6 +54,7 @@ rdl_status rdl_stream_create(rdl_world *world, const char *name,
         return st;
     }
     pthread_mutex_lock(&world->lock);
+    stream->number = ++world->last_stream;
     stream->next = world->streams;
     world->streams = stream;
     pthread_mutex_unlock(&world->lock);
@@ -71,6 +72,14 @@ static void unlist(rdl_world *world, rdl_stream *stream)
         link = &(*link)->next;
     *link = stream->next;
     atomic_fetch_sub_explicit(&world->n_streams, 1, memory_order_relaxed);
+}
+
+/* The program is about to hear st of the stream. */
+static rdl_status tell(rdl_stream *stream, rdl_status st)
+{
+    if (st != RDL_OK && rdl_queue_has_told(stream->queue))
+        rdl_registry_stream_reported(stream->world, stream->number);
+    return st;
 }
 
 /* Waits for the work and ends the thread. */
@@ -94,6 +103,8 @@ rdl_status rdl_stream_destroy(rdl_stream *stream)
             return rdl_fail(RDL_STATE, "stream '%s' cannot destroy itself",
                             stream->name);
         st = end_thread(stream->world, stream);
+        if (st != RDL_OK)
+            rdl_registry_stream_reported(stream->world, stream->number);
     }
     rdl_free(stream->name);
     rdl_free(stream);
@@ -214,20 +225,20 @@ static rdl_status wait_for(rdl_stream *stream, rdl_deadline deadline,
     rdl_pause_sleep(&pause);
     if (st == RDL_AGAIN)
         st = rdl_queue_wait(stream->queue, deadline);
-    return rdl_pause_end(&pause, st);
+    return rdl_pause_end(&pause, tell(stream, st));
 }
 
 static rdl_status synchronize(rdl_stream *stream, int64_t timeout_ms,
                               rdl_call_site site)
 {
-    rdl_deadline deadline = 0;
+    rdl_limit limit = { 0 };
 
     RDL_TRY(check(stream));
-    RDL_TRY(rdl_wait_limit(stream->world, timeout_ms, &deadline));
+    RDL_TRY(rdl_wait_limit(stream->world, timeout_ms, &limit));
     if (rdl_queue_is_mine(stream->queue))
         return rdl_fail(RDL_STATE, "stream '%s' cannot wait for itself",
                         stream->name);
-    return wait_for(stream, deadline, site);
+    return wait_for(stream, limit.deadline, site);
 }
 
 RDL_PUBLIC_CALL(rdl_stream_synchronize, synchronize(stream, timeout_ms, site),
@@ -236,7 +247,7 @@ RDL_PUBLIC_CALL(rdl_stream_synchronize, synchronize(stream, timeout_ms, site),
 rdl_status rdl_stream_query(rdl_stream *stream)
 {
     RDL_TRY(check(stream));
-    return rdl_queue_query(stream->queue);
+    return tell(stream, rdl_queue_query(stream->queue));
 }
 
 /* The cause goes with it: other ranks know nothing of this stream. */
@@ -318,9 +329,10 @@ rdl_status rdl_event_destroy(rdl_event *event)
     pthread_mutex_unlock(&event->lock);
     if (pending > 0)
         return rdl_fail(RDL_STATE,
-                        "%d pieces of work of streams have yet to record the "
+                        "%d piece%s of work of streams %s yet to record the "
                         "event or to wait for it",
-                        pending);
+                        pending, pending == 1 ? "" : "s",
+                        pending == 1 ? "has" : "have");
     if (event->world != NULL)
         unlist_event(event);
     pthread_cond_destroy(&event->changed);
@@ -343,22 +355,23 @@ static void touch(rdl_event *event, int by)
 }
 
 static rdl_status await_number(rdl_event *event, uint64_t number,
-                               rdl_deadline deadline)
+                               const rdl_limit *limit)
 {
-    struct timespec until = { .tv_sec = deadline / 1000000000,
-                              .tv_nsec = deadline % 1000000000 };
+    struct timespec until = { .tv_sec = limit->deadline / 1000000000,
+                              .tv_nsec = limit->deadline % 1000000000 };
     rdl_status st = RDL_OK;
 
     pthread_mutex_lock(&event->lock);
     while (event->reached < number && st == RDL_OK)
-        if (deadline == RDL_NEVER)
+        if (limit->deadline == RDL_NEVER)
             pthread_cond_wait(&event->changed, &event->lock);
         else if (pthread_cond_timedwait(&event->changed, &event->lock,
                                         &until) == ETIMEDOUT &&
                  event->reached < number)
-            st =
-                rdl_fail(RDL_TIMEOUT, "an event that was recorded has not been "
-                                      "reached by its stream in time");
+            st = rdl_fail(RDL_TIMEOUT,
+                          "an event that was recorded has not been reached by "
+                          "its stream after %.3g s",
+                          (double)limit->timeout_ms / 1000);
     pthread_mutex_unlock(&event->lock);
     return st;
 }
@@ -389,12 +402,14 @@ static rdl_status run_record(void *arg, rdl_status failed)
 static rdl_status run_wait(void *arg, rdl_status failed)
 {
     mark m = *(mark *)arg;
+    rdl_limit limit = { 0 };
     rdl_status st = RDL_OK;
 
     rdl_free(arg);
     if (failed == RDL_OK)
-        st = await_number(m.event, m.number,
-                          rdl_deadline_after_ms(m.event->world->timeout_ms));
+        st = rdl_wait_limit(m.event->world, 0, &limit);
+    if (failed == RDL_OK && st == RDL_OK)
+        st = await_number(m.event, m.number, &limit);
     touch(m.event, -1);
     return st;
 }
@@ -452,11 +467,11 @@ static rdl_status await_event(rdl_event *event, int64_t timeout_ms,
     rdl_pause pause = { .world = event->world,
                         .site = site,
                         .operation = RDL_RECORD_SYNCHRONIZE };
-    rdl_deadline deadline = 0;
+    rdl_limit limit = { 0 };
     uint64_t number;
     bool reached;
 
-    RDL_TRY(rdl_wait_limit(event->world, timeout_ms, &deadline));
+    RDL_TRY(rdl_wait_limit(event->world, timeout_ms, &limit));
     pthread_mutex_lock(&event->lock);
     number = event->recorded;
     reached = event->reached >= number;
@@ -464,7 +479,7 @@ static rdl_status await_event(rdl_event *event, int64_t timeout_ms,
     pthread_mutex_unlock(&event->lock);
     if (!reached)
         rdl_pause_sleep(&pause);
-    return rdl_pause_end(&pause, await_number(event, number, deadline));
+    return rdl_pause_end(&pause, await_number(event, number, &limit));
 }
 
 static uint64_t latest(rdl_event *event)
@@ -515,13 +530,14 @@ rdl_status rdl_streams_close(rdl_world *world)
 
     while (world->streams != NULL) {
         rdl_stream *stream = world->streams;
+        bool told = rdl_queue_has_told(stream->queue);
         rdl_status st = end_thread(world, stream);
 
         stream->world = NULL;
         rdl_charge(NULL, stream->name); /* they outlive the world's purse */
         rdl_charge(NULL, stream);
         stream->queue = NULL;
-        if (first == RDL_OK)
+        if (first == RDL_OK && !told)
             first = st;
     }
     for (rdl_event *event = world->events; event != NULL; event = event->next) {

@@ -13,6 +13,7 @@ struct rdl_stream {
     rdl_queue *queue;
     char *name;
     uint32_t text;    /* the name, in the slice */
+    uint64_t number;  /* unlike any other of the world; from 1 */
     rdl_stream *next; /* of the world; under its lock */
 };
 
@@ -27,8 +28,9 @@ rdl_status rdl_stream_check(const rdl_stream *stream, const rdl_world *world);
 /* The stream runs the task when it gets there. */
 rdl_status rdl_stream_add_task(rdl_stream *stream, rdl_task *task);
 
-/* Limits as the public calls have them: 0 is the world's. */
+/* Limits as the public calls have them: 0 is the world's. Sets the limit's deadline
+ * and timeout_ms. */
 rdl_status rdl_wait_limit(const rdl_world *world, int64_t timeout_ms,
-                          rdl_deadline *deadline);
+                          rdl_limit *limit);
 
 #endif

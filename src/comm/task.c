@@ -297,10 +297,14 @@ static void give_drive(rdl_task *task)
 static void pass_over(rdl_task *task, rdl_status status)
 {
     rdl_crowd *c = &task->crowd;
+    char why[RDL_SENTENCE];
+
+    snprintf(why, sizeof why, "%s", rdl_error_detail());
 
     for (int i = 0; i < c->count; i++) {
         rdl_op *op = &c->ops[i];
 
+        rdl_lane_say(op->lane, &op->limit, why);
         c->statuses[i] =
             op->lane->comm->size > 1 ? rdl_lane_fail(op->lane, status) : status;
         c->sentences[i] =
@@ -488,8 +492,9 @@ static void doze(rdl_world *world, const rdl_task *task, uint32_t generation,
 }
 
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
-                          rdl_deadline deadline, rdl_pause *pause)
+                          const rdl_limit *limit, rdl_pause *pause)
 {
+    rdl_deadline deadline = limit != NULL ? limit->deadline : RDL_NEVER;
     rdl_world *world = task->world;
     rdl_time sleep = RDL_SLEEP_MOST;
     int idle = 0;
@@ -500,7 +505,8 @@ rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
             continue;
         }
         if (rdl_deadline_passed(deadline))
-            return rdl_fail(RDL_TIMEOUT, "the work is not done yet");
+            return rdl_fail(RDL_TIMEOUT, "the work is not done after %.3g s",
+                            (double)limit->timeout_ms / 1000);
         /* Every loop that waits for a drive flag yields. */
         if (idle++ < 32) {
             sched_yield();

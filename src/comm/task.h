@@ -96,10 +96,10 @@ bool rdl_tasks_advance(rdl_world *world, bool look, rdl_time *sleep);
 /* Whether something active could go on. */
 bool rdl_tasks_are_ready(rdl_world *world);
 
-/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. pause: that
- * wait, for the program's own thread; NULL: for another. */
+/* Waits until the task is done, helping everything active on; RDL_TIMEOUT. limit NULL:
+ * there is none. pause: that wait, for the program's own thread; NULL: for another. */
 rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
-                          rdl_deadline deadline, rdl_pause *pause);
+                          const rdl_limit *limit, rdl_pause *pause);
 
 /* Waits until nothing is out. */
 void rdl_tasks_finish(rdl_world *world);

@@ -59,7 +59,7 @@ typedef rdl_status (*result_of)(rdl_task *task, uint32_t generation);
 
 /* Waits on the program's own thread. */
 static rdl_status await(rdl_task *task, uint32_t generation,
-                        rdl_deadline deadline, rdl_call_site site,
+                        const rdl_limit *limit, rdl_call_site site,
                         result_of result)
 {
     rdl_pause pause = {
@@ -68,7 +68,7 @@ static rdl_status await(rdl_task *task, uint32_t generation,
         .operation = RDL_RECORD_AWAIT,
         .count = atomic_load_explicit(&task->record, memory_order_relaxed),
     };
-    rdl_status st = rdl_task_await(task, generation, deadline, &pause);
+    rdl_status st = rdl_task_await(task, generation, limit, &pause);
 
     if (st == RDL_OK)
         st = result(task, generation);
@@ -78,13 +78,13 @@ static rdl_status await(rdl_task *task, uint32_t generation,
 static rdl_status wait_for(rdl_world *world, rdl_work work, int64_t timeout_ms,
                            rdl_call_site site)
 {
-    rdl_deadline deadline = RDL_NEVER;
+    rdl_limit limit = { .deadline = RDL_NEVER };
     rdl_task *task = NULL;
 
     RDL_TRY(rdl_task_find(world, work, &task));
     if (timeout_ms != 0)
-        RDL_TRY(rdl_wait_limit(world, timeout_ms, &deadline));
-    return await(task, work.generation, deadline, site, take_result);
+        RDL_TRY(rdl_wait_limit(world, timeout_ms, &limit));
+    return await(task, work.generation, &limit, site, take_result);
 }
 
 RDL_PUBLIC_CALL(rdl_work_wait, wait_for(world, work, timeout_ms, site),
@@ -133,7 +133,7 @@ static rdl_status run_fence(void *arg, rdl_status failed)
     rdl_free(arg);
     if (failed != RDL_OK)
         return RDL_OK;
-    RDL_TRY(rdl_task_await(f.task, f.generation, RDL_NEVER, NULL));
+    RDL_TRY(rdl_task_await(f.task, f.generation, NULL, NULL));
     return look_at_result(f.task, f.generation);
 }
 
@@ -146,7 +146,7 @@ static rdl_status fence_off(rdl_world *world, rdl_work work, rdl_stream *stream,
 
     RDL_TRY(rdl_task_find(world, work, &task));
     if (stream == NULL)
-        return await(task, work.generation, RDL_NEVER, site, look_at_result);
+        return await(task, work.generation, NULL, site, look_at_result);
     RDL_TRY(rdl_stream_check(stream, world));
     f = rdl_calloc_for(&world->purse, 1, sizeof *f);
     if (f == NULL)

@@ -61,6 +61,7 @@ struct rdl_world {
     uint32_t n_comms; /* of two ranks or more, this one among them */
     uint64_t n_openings;
     rdl_stream *streams;
+    uint64_t last_stream; /* the number of the newest; under the lock */
     rdl_event *events;
 
     rdl_tasks tasks;
@@ -130,5 +131,8 @@ rdl_status rdl_registry_no_slot(rdl_world *world);
 
 /* The first failure no call has reported, with its sentence; RDL_OK if none. */
 rdl_status rdl_registry_unreported(rdl_world *world);
+
+/* Somebody has been told of the stream's failure, and so of the groups that it ended. */
+void rdl_registry_stream_reported(rdl_world *world, uint64_t stream);
 
 #endif

@@ -30,6 +30,7 @@ struct rdl_queue {
     bool ending;
     rdl_status failure;
     char *cause; /* its sentence; NULL: no memory for it */
+    bool told;   /* who waited or asked has heard of it */
 };
 
 static void note_failure(rdl_queue *q, rdl_status st)
@@ -51,6 +52,12 @@ static rdl_status report(const rdl_queue *q)
                               ? q->cause
                               : "the stream has failed; there was no memory "
                                 "to note how");
+}
+
+static rdl_status tell(rdl_queue *q)
+{
+    q->told = q->failure != RDL_OK;
+    return report(q);
 }
 
 /* One item, with the lock held before and after. */
@@ -177,13 +184,14 @@ rdl_status rdl_queue_wait(rdl_queue *q, rdl_deadline deadline)
             pthread_cond_wait(&q->ran, &q->lock);
         else if (pthread_cond_timedwait(&q->ran, &q->lock, &until) == ETIMEDOUT &&
                  q->n_ran < upto)
-            st =
-                rdl_fail(RDL_TIMEOUT,
-                         "the stream has %llu pieces of work that have not run "
-                         "yet",
-                         (unsigned long long)(upto - q->n_ran));
+            st = rdl_fail(RDL_TIMEOUT,
+                          "the stream has %llu piece%s of work that %s not run "
+                          "yet",
+                          (unsigned long long)(upto - q->n_ran),
+                          upto - q->n_ran == 1 ? "" : "s",
+                          upto - q->n_ran == 1 ? "has" : "have");
     if (st == RDL_OK)
-        st = report(q);
+        st = tell(q);
     pthread_mutex_unlock(&q->lock);
     return st;
 }
@@ -193,9 +201,19 @@ rdl_status rdl_queue_query(rdl_queue *q)
     rdl_status st;
 
     pthread_mutex_lock(&q->lock);
-    st = q->n_ran < q->n_added ? RDL_AGAIN : report(q);
+    st = q->n_ran < q->n_added ? RDL_AGAIN : tell(q);
     pthread_mutex_unlock(&q->lock);
     return st;
+}
+
+bool rdl_queue_has_told(rdl_queue *q)
+{
+    bool told;
+
+    pthread_mutex_lock(&q->lock);
+    told = q->told;
+    pthread_mutex_unlock(&q->lock);
+    return told;
 }
 
 bool rdl_queue_is_mine(const rdl_queue *q)

@@ -43,6 +43,9 @@ rdl_status rdl_queue_wait(rdl_queue *queue, rdl_deadline deadline);
 /* RDL_AGAIN: something has not run yet; else as wait. */
 rdl_status rdl_queue_query(rdl_queue *queue);
 
+/* Whether wait or query has answered the first failure. */
+bool rdl_queue_has_told(rdl_queue *queue);
+
 /* Whether the calling thread is the queue's own. */
 bool rdl_queue_is_mine(const rdl_queue *queue);
 

@@ -116,6 +116,9 @@ static void fail_one_of_two(rdl_world *world, void *arg)
     CHECK_STATUS(rdl_stream_synchronize(stream, 0), RDL_SYSTEM);
     if (rdl_world_rank(world) == 0)
         CHECK_HAS(rdl_error_detail(), "its stream on rank 1 had failed");
+    CHECK_HAS(rdl_error_detail(), rdl_world_rank(world) == 0
+                                      ? "all_reduce on the world [0,1] at "
+                                      : "stream 's' answered RDL_SYSTEM");
     CHECK_INT(sum, 0);
     CHECK_STATUS(rdl_stream_destroy(stream), RDL_SYSTEM);
 }
@@ -401,6 +404,7 @@ static void revoke_a_work(rdl_world *world, void *arg)
         CHECK_OK(rdl_all_reduce(world, group, &x, &y, 1, RDL_INT64, RDL_SUM,
                                 &(rdl_call){ .work = &work }));
         CHECK_STATUS(rdl_work_wait(world, work, 50), RDL_TIMEOUT);
+        CHECK_TEXT(rdl_error_detail(), "the work is not done after 0.05 s");
         CHECK_STATUS(rdl_group_close(world, group), RDL_STATE);
         CHECK_HAS(rdl_error_detail(), "in use");
         CHECK_OK(rdl_work_revoke(world, work));
@@ -669,7 +673,11 @@ static void misuse_streams(rdl_world *world, void *arg)
         CHECK_OK(rdl_stream_call(stream, append, log));
     CHECK_OK(rdl_event_record(event, stream));
     CHECK_STATUS(rdl_event_destroy(event), RDL_STATE);
+    CHECK_HAS(rdl_error_detail(), "1 piece of work of streams has yet to ");
+    CHECK_STATUS(rdl_event_synchronize(event, 1), RDL_TIMEOUT);
+    CHECK_HAS(rdl_error_detail(), "by its stream after 0.001 s");
     CHECK_STATUS(rdl_stream_synchronize(stream, 1), RDL_TIMEOUT);
+    CHECK_HAS(rdl_error_detail(), " pieces of work that have not run yet");
     CHECK_STATUS(rdl_stream_query(stream), RDL_AGAIN);
     CHECK_OK(rdl_stream_destroy(stream)); /* waits */
     CHECK_INT(log[1], 51);
@@ -707,6 +715,31 @@ static void leave_a_stream(int rank, int size, void *arg)
 RDL_TEST(closing_the_world_waits_for_streams_and_they_can_be_destroyed_after)
 {
     rdl_test_threads(1, leave_a_stream, NULL);
+}
+
+/* What the stream's answer has told is not told again at the end. */
+static void close_after_an_answer(int rank, int size, void *arg)
+{
+    bool asks = *(bool *)arg;
+    rdl_world_options options = { .rank = rank, .size = size };
+    rdl_call call = { 0 };
+    rdl_world *world;
+
+    CHECK_OK(rdl_world_open(&options, &world));
+    CHECK_OK(rdl_stream_create(world, "s", &call.stream));
+    if (rank == 1)
+        CHECK_OK(rdl_stream_call(call.stream, fail_here, NULL));
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, &call));
+    if (asks)
+        CHECK_STATUS(rdl_stream_synchronize(call.stream, 0), RDL_SYSTEM);
+    CHECK_STATUS(rdl_world_close(world), asks ? RDL_OK : RDL_SYSTEM);
+    rdl_stream_destroy(call.stream);
+}
+
+RDL_TEST(closing_the_world_does_not_repeat_what_a_stream_has_answered)
+{
+    rdl_test_threads(2, close_after_an_answer, &(bool){ true });
+    rdl_test_threads(2, close_after_an_answer, &(bool){ false });
 }
 
 /* Transfers to oneself and empty batches have their place and their handle, too. */

@@ -274,8 +274,9 @@ static void pass_over(rdl_world *world, void *arg)
     } else if (rank == 2) {
         CHECK_STATUS(wait_on(world, open_pair(world, 0, 2, "b"), 5000),
                      RDL_TIMEOUT);
+        CHECK_HAS(rdl_test_detail(), "barrier on group 'b' [0,2]");
         CHECK_HAS(rdl_test_detail(),
-                  "passed over, because its stream on rank 0 had failed: "
+                  ": passed over, because its stream on rank 0 had failed: "
                   "barrier #1 on group 'a' [0,1]: timed out after 0.4 s");
         CHECK_HAS(rdl_test_detail(), "; rank 1 is in no call");
     } else {
