@@ -109,6 +109,16 @@ void rdl_recorder_block(rdl_recorder *recorder, uint64_t number)
         put(record, KIND, get(record, KIND) | (uint64_t)RDL_RECORD_BLOCKS << 56);
 }
 
+void rdl_recorder_batch(rdl_recorder *recorder, uint64_t number, bool open)
+{
+    const uint64_t flag = (uint64_t)RDL_RECORD_BATCHED << 56;
+    rdl_record *record = find(recorder, number);
+
+    if (record != NULL)
+        put(record, KIND,
+            open ? get(record, KIND) | flag : get(record, KIND) & ~flag);
+}
+
 void rdl_recorder_wait(rdl_recorder *recorder, uint64_t number, int peer)
 {
     rdl_record *record = find(recorder, number);

@@ -39,8 +39,9 @@ typedef enum rdl_record_state {
 #define RDL_RECORD_SHRINK 242
 
 /* Flags. */
-#define RDL_RECORD_BLOCKS 1 /* the program's own thread is in the call */
-#define RDL_RECORD_SENDS 2  /* of a transfer: this rank is its sender */
+#define RDL_RECORD_BLOCKS 1  /* the program's own thread is in the call */
+#define RDL_RECORD_SENDS 2   /* of a transfer: this rank is its sender */
+#define RDL_RECORD_BATCHED 4 /* in a batch that has not been ended */
 
 typedef struct rdl_entry {
     uint64_t number;
@@ -85,6 +86,9 @@ void rdl_recorder_on_stream(rdl_recorder *recorder, uint64_t number,
 
 /* From now on the program's own thread is in it. */
 void rdl_recorder_block(rdl_recorder *recorder, uint64_t number);
+
+/* It is in a batch; false: which has been ended. */
+void rdl_recorder_batch(rdl_recorder *recorder, uint64_t number, bool open);
 
 /* It is about to sleep for world rank peer. */
 void rdl_recorder_wait(rdl_recorder *recorder, uint64_t number, int peer);

@@ -66,6 +66,17 @@ rdl_status rdl_batch_reserve(rdl_batch *b)
     return RDL_OK;
 }
 
+/* Who waits behind its operations sees in the record that they wait for its end. */
+static void note(const rdl_op *op, bool open)
+{
+    rdl_recorder_batch(&op->lane->world->recorder, op->limit.record, open);
+}
+
+void rdl_batch_add(rdl_batch *b)
+{
+    note(&b->ops[b->count++], true);
+}
+
 static rdl_status first_failure(const rdl_batch *b)
 {
     for (int i = 0; i < b->count; i++)
@@ -142,6 +153,8 @@ rdl_status rdl_batch_end(rdl_batch *batch, const rdl_call *call)
     if (batch == NULL)
         return rdl_fail(RDL_INVALID, "rdl_batch_end: the batch is NULL");
     RDL_TRY(rdl_world_check(batch->world));
+    for (int i = 0; i < batch->count; i++)
+        note(&batch->ops[i], false);
     if (call != NULL && (call->stream != NULL || call->work != NULL)) {
         st = issue(batch, call);
         if (st == RDL_OK)

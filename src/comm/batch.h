@@ -32,10 +32,7 @@ static inline rdl_op *rdl_batch_next(rdl_batch *batch)
     return &batch->ops[batch->count];
 }
 
-static inline void rdl_batch_add(rdl_batch *batch)
-{
-    batch->count++;
-}
+void rdl_batch_add(rdl_batch *batch);
 
 /* Only the first count stay; the tickets of the others are given up. */
 void rdl_batch_cut(rdl_batch *batch, int count);

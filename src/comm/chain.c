@@ -5,6 +5,7 @@
 #include "base/recorder.h"
 #include "base/status.h"
 #include "comm/peek.h"
+#include "comm/plan.h"
 #include "comm/world.h"
 
 #include <raddle/status.h>
@@ -413,4 +414,23 @@ void rdl_chain_add(rdl_text *text, const rdl_world *world, int peer,
         peer = f.entry.peer;
         lane = f.entry.lane;
     }
+}
+
+bool rdl_chain_add_batch(rdl_text *text, const rdl_world *world, uint64_t record)
+{
+    rdl_slice *slice = rdl_world_slice(world);
+    rdl_entry mine, ahead;
+    const char *name;
+
+    if (!rdl_records_read(slice, record, &mine) ||
+        !find_older(slice, &mine, false, &ahead) ||
+        (ahead.flags & RDL_RECORD_BATCHED) == 0)
+        return false;
+    name = rdl_operation_name((rdl_operation)ahead.operation);
+    if (ahead.operation == RDL_OP_SEND_RECV)
+        name = ahead.flags & RDL_RECORD_SENDS ? "send" : "receive";
+    rdl_text_add(text, ": %s", name);
+    rdl_peek_site(text, slice, ahead.site);
+    rdl_text_add(text, " is in a batch that has not been ended");
+    return true;
 }

@@ -674,8 +674,9 @@ static rdl_status miss_turn(rdl_lane *lane, const rdl_limit *limit)
     rdl_text text = { why, sizeof why };
 
     text_with_site(lane, limit, group, sizeof group);
-    rdl_chain_add(&text, lane->world, lane->world->rank, lane->key.low,
-                  waiting_since(lane, limit));
+    if (!rdl_chain_add_batch(&text, lane->world, limit->record))
+        rdl_chain_add(&text, lane->world, lane->world->rank, lane->key.low,
+                      waiting_since(lane, limit));
     rdl_say("%s on %s: timed out after %.3g s, waiting for its turn behind "
             "operations that were issued before it on this rank%s",
             limit->operation, group, (double)limit->timeout_ms / 1000, why);

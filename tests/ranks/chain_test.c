@@ -258,6 +258,29 @@ RDL_TEST(a_call_that_gets_no_turn_tells_for_whom_the_one_before_it_waits)
     both(2, wait_for_the_turn);
 }
 
+static void wait_behind_a_batch(rdl_world *world, void *arg)
+{
+    int rank = rdl_world_rank(world);
+    rdl_group group = open_pair(world, 0, 1, "a");
+    rdl_batch *batch;
+
+    (void)arg;
+    if (rank == 0) {
+        CHECK_OK(rdl_batch_begin(world, &batch));
+        CHECK_OK(rdl_barrier(world, group, &(rdl_call){ .batch = batch }));
+        CHECK_STATUS(wait_on(world, group, 100), RDL_TIMEOUT);
+        CHECK_HAS(rdl_error_detail(), "on this rank: barrier at tests/ranks/");
+        CHECK_HAS(rdl_test_detail(), " is in a batch that has not been ended");
+        CHECK_STATUS(rdl_batch_end(batch, NULL), RDL_TIMEOUT);
+    }
+    stay(world);
+}
+
+RDL_TEST(a_call_behind_a_batch_that_is_not_ended_tells_that)
+{
+    both(2, wait_behind_a_batch);
+}
+
 /* On rank 0's stream a call that fails because of rank 1 is before one with rank 2. */
 static void pass_over(rdl_world *world, void *arg)
 {
