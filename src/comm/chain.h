@@ -9,6 +9,7 @@
 #include "base/ranks.h"
 
 #include <raddle/world.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Adds to text how the chain goes on from us, who wait for world rank peer on the lane
@@ -16,6 +17,9 @@
  * nothing to say. peer may be ourselves: then we wait for our turn on the lane. */
 void rdl_chain_add(rdl_text *text, const rdl_world *world, int peer,
                    uint64_t lane, uint64_t since);
+
+/* Whether world rank peer has issued a call on that lane, which has not ended. */
+bool rdl_chain_has_issued(const rdl_world *world, int peer, uint64_t lane);
 
 /* Adds "; rank 2 is stopped", or that it writes its core, if the system says so. */
 void rdl_chain_add_condition(rdl_text *text, const rdl_world *world, int rank);

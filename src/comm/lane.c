@@ -499,7 +499,9 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
     rdl_text_add_these_ranks(&text, missing, n);
     for (int i = 0; i < n; i++)
         rdl_chain_add_condition(&text, lane->world, missing[i]);
-    if (lane->peers[peer].slot == NULL) {
+    if (lane->peers[peer].slot == NULL &&
+        !rdl_chain_has_issued(lane->world, lane->peers[peer].rank,
+                              lane->key.low)) {
         rdl_text_add(&text, "; rank %d has made no call on it",
                      lane->comm->ranks[peer]);
         add_namesakes(lane, &lane->peers[peer], &text);
