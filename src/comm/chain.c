@@ -21,6 +21,7 @@ typedef enum hold {
     HOLD_WAITS,   /* it waits for another rank, by entry */
     HOLD_RUNS,    /* it is in that very call, and awake */
     HOLD_QUEUED,  /* it has issued the call, which is behind something */
+    HOLD_PAUSED,  /* its program's thread is in a wait, for we know not what */
     HOLD_UNKNOWN, /* it keeps no records */
 } hold;
 
@@ -37,12 +38,19 @@ typedef struct window {
     uint64_t now;
 } window;
 
-/* It waits for a rank, or has given up waiting for it. */
+/* It waits for a rank, or has waited for it until it ended, in whichever way. */
 static bool waits(const rdl_entry *e)
 {
     return e->peer >= 0 &&
-           (e->state == RDL_RECORD_WAITING ||
-            (e->state == RDL_RECORD_ENDED && e->status == RDL_TIMEOUT));
+           (e->state == RDL_RECORD_WAITING || e->state == RDL_RECORD_ENDED);
+}
+
+/* It was done a good while ago, and its program went on: what it waited for is no
+ * reason for anything now. One that failed keeps its peers waiting ever after. */
+static bool is_past(const rdl_entry *e, const window *w)
+{
+    return e->state == RDL_RECORD_ENDED && e->status == RDL_OK &&
+           e->ticks + e->took + (w->now - w->since) / 8 < w->now;
 }
 
 /* For how much of the window the call was under way. */
@@ -67,7 +75,7 @@ static uint64_t search(rdl_slice *slice, const window *w, wanted want,
     for (uint64_t n = rdl_records_newest(slice); n >= oldest && n > 0; n--) {
         uint64_t time;
 
-        if (!rdl_records_read(slice, n, &e) || !want(&e, what))
+        if (!rdl_records_read(slice, n, &e) || is_past(&e, w) || !want(&e, what))
             continue;
         time = overlap(&e, w);
         if (time > most) {
@@ -94,13 +102,13 @@ static bool waits_on_stream(const rdl_entry *e, uint64_t stream)
     return e->stream == stream && waits(e);
 }
 
-/* The program's own thread is in it, or was until it gave up. */
+/* The program's own thread is in it, or was until it ended. */
 static bool blocks(const rdl_entry *e, uint64_t unused)
 {
     (void)unused;
     return (e->flags & RDL_RECORD_BLOCKS) != 0 &&
            (e->state != RDL_RECORD_ENDED || waits(e) ||
-            (e->operation >= RDL_RECORD_AWAIT && e->status == RDL_TIMEOUT));
+            e->operation >= RDL_RECORD_AWAIT);
 }
 
 /* The oldest call under way that was issued before *e, on its stream or on its
@@ -142,13 +150,21 @@ static bool find_ahead(rdl_slice *slice, const window *w, rdl_entry e,
 /* What the thread that is blocked by *e really waits for, into *e. */
 static hold resolve(rdl_slice *slice, const window *w, rdl_entry *e)
 {
-    if (e->operation == RDL_RECORD_AWAIT && !rdl_records_read(slice, e->count, e))
-        return HOLD_QUEUED;
+    rdl_entry of;
+
+    if (e->operation == RDL_RECORD_AWAIT) {
+        if (!rdl_records_read(slice, e->count, &of) ||
+            (of.state == RDL_RECORD_ENDED && !waits(&of)))
+            return HOLD_PAUSED;
+        *e = of;
+    }
     if (waits(e))
         return HOLD_WAITS;
     if (e->state == RDL_RECORD_RUNNING)
         return HOLD_RUNS;
-    return find_ahead(slice, w, *e, e) ? HOLD_WAITS : HOLD_QUEUED;
+    if (find_ahead(slice, w, *e, e))
+        return HOLD_WAITS;
+    return e->operation < RDL_RECORD_AWAIT ? HOLD_QUEUED : HOLD_PAUSED;
 }
 
 static bool keeps_records(rdl_slice *slice)
@@ -170,6 +186,22 @@ static rdl_entry find_last(rdl_slice *slice)
     return (rdl_entry){ .number = 0 };
 }
 
+/* Is it there? Else, or if it has only just come, what has kept it for the better part
+ * of the wait? False: nothing has. */
+static bool find_reason(rdl_slice *slice, const window *w, uint64_t lane,
+                        rdl_entry *out)
+{
+    uint64_t half = (w->now - w->since) / 2;
+    uint64_t there = search(slice, w, is_on_lane, lane, out);
+    rdl_entry e;
+
+    if (there < half && search(slice, w, blocks, 0, &e) >= half)
+        *out = e;
+    else
+        return there > 0;
+    return true;
+}
+
 static finding find(rdl_slice *slice, const window *w, uint64_t lane)
 {
     finding f = { .hold = HOLD_UNKNOWN };
@@ -178,11 +210,13 @@ static finding find(rdl_slice *slice, const window *w, uint64_t lane)
         return f;
     f.last = f.entry = find_last(slice);
     f.hold = HOLD_NONE;
-    /* Is it there? Else what has kept it for the better part of the wait? */
-    if (search(slice, w, is_on_lane, lane, &f.entry) > 0 ||
-        search(slice, w, blocks, 0, &f.entry) >= (w->now - w->since) / 2)
+    if (find_reason(slice, w, lane, &f.entry))
         f.hold = resolve(slice, w, &f.entry);
-    else if (rdl_peek_failure(slice, f.failure, sizeof f.failure))
+    /* Who was waited for in vain by that one is gone. */
+    if ((f.hold == HOLD_NONE ||
+         (f.hold == HOLD_WAITS && f.entry.state == RDL_RECORD_ENDED &&
+          f.entry.status == RDL_PEER)) &&
+        rdl_peek_failure(slice, f.failure, sizeof f.failure))
         f.hold = HOLD_FAILED;
     return f;
 }
@@ -191,6 +225,7 @@ static finding find(rdl_slice *slice, const window *w, uint64_t lane)
 
 typedef struct chain {
     const rdl_arena *arena;
+    rdl_slice *asker;
     int size;                       /* links */
     int ranks[RDL_MAX_RANKS];       /* who waits, from the one we wait for on */
     rdl_entry entries[LINKS_SHOWN]; /* and in what: of the first ones */
@@ -201,14 +236,39 @@ static rdl_slice *slice_of(const chain *c, int rank)
     return rdl_arena_slice(c->arena, rank);
 }
 
-static void add_call(rdl_text *text, const chain *c, int rank,
+static void add_name(rdl_text *text, const chain *c, int rank,
                      const rdl_entry *e)
 {
     char call[RDL_PEEK_TEXT + 64];
 
-    rdl_peek_call(slice_of(c, rank), e, c->arena->size, call, sizeof call);
+    rdl_peek_call(slice_of(c, rank), c->asker, e, c->arena->size, call,
+                  sizeof call);
     rdl_text_add(text, "%s", call);
+}
+
+static void add_call(rdl_text *text, const chain *c, int rank,
+                     const rdl_entry *e)
+{
+    add_name(text, c, rank, e);
     rdl_peek_site(text, slice_of(c, rank), e->site);
+}
+
+static void add_queued(rdl_text *text, const chain *c, int rank,
+                       const rdl_entry *e)
+{
+    rdl_slice *slice = slice_of(c, rank);
+    char stream[RDL_PEEK_TEXT];
+    rdl_entry older;
+
+    rdl_text_add(text, "; rank %d has issued ", rank);
+    add_name(text, c, rank, e);
+    rdl_peek_text(slice, e->stream, stream, sizeof stream);
+    if (e->stream != 0)
+        rdl_text_add(text, " on stream '%s'", stream);
+    rdl_peek_site(text, slice, e->site);
+    rdl_text_add(text, ", which has not begun");
+    if (e->stream != 0 && !find_older(slice, e, false, &older))
+        rdl_text_add(text, ": the stream is at other work");
 }
 
 static void add_links(rdl_text *text, const chain *c, int last)
@@ -251,8 +311,17 @@ static void add_absent(rdl_text *text, const chain *c, int rank,
                      : "; rank %d is in no call: its last was ",
                  rank);
     add_call(text, c, rank, last);
-    rdl_text_add(text, ", ");
-    add_age(text, c, rank, last->ticks);
+    if (last->state != RDL_RECORD_ENDED) {
+        rdl_text_add(text, ", ");
+        add_age(text, c, rank, last->ticks);
+        return;
+    }
+    if (last->status == RDL_OK)
+        rdl_text_add(text, ", ");
+    else
+        rdl_text_add(text, ", which failed (%s) ",
+                     rdl_status_name((rdl_status)last->status));
+    add_age(text, c, rank, last->ticks + last->took);
 }
 
 static void add_end(rdl_text *text, const chain *c, int rank, const finding *f)
@@ -263,9 +332,14 @@ static void add_end(rdl_text *text, const chain *c, int rank, const finding *f)
         add_call(text, c, rank, &f->entry);
         break;
     case HOLD_QUEUED:
-        rdl_text_add(text, "; rank %d has issued ", rank);
+        add_queued(text, c, rank, &f->entry);
+        break;
+    case HOLD_PAUSED:
+        rdl_text_add(text,
+                     f->entry.state == RDL_RECORD_ENDED ? "; rank %d was in "
+                                                        : "; rank %d is in ",
+                     rank);
         add_call(text, c, rank, &f->entry);
-        rdl_text_add(text, ", which has not begun");
         break;
     case HOLD_NONE:
         add_absent(text, c, rank, &f->last);
@@ -390,11 +464,20 @@ static bool closes_here(const chain *c, int me, int rank, const finding *f)
            f->entry.peer == c->ranks[0];
 }
 
+bool rdl_chain_has_issued(const rdl_world *world, int peer, uint64_t lane)
+{
+    rdl_slice *slice = rdl_arena_slice(&world->mapping->arena, peer);
+    window w = { 0, rdl_ticks(rdl_ticks_are_even()) };
+    rdl_entry e;
+
+    return keeps_records(slice) && search(slice, &w, is_on_lane, lane, &e) > 0;
+}
+
 void rdl_chain_add(rdl_text *text, const rdl_world *world, int peer,
                    uint64_t lane, uint64_t since)
 {
     const rdl_arena *arena = &world->mapping->arena;
-    chain c = { .arena = arena };
+    chain c = { .arena = arena, .asker = world->slice };
     window w = { since, rdl_ticks(rdl_ticks_are_even()) };
 
     for (;;) {

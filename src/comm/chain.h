@@ -24,6 +24,9 @@ void rdl_chain_add(rdl_text *text, const rdl_world *world, int peer,
 bool rdl_chain_add_batch(rdl_text *text, const rdl_world *world,
                          uint64_t record);
 
+/* Whether world rank peer has issued a call on that lane, which has not ended. */
+bool rdl_chain_has_issued(const rdl_world *world, int peer, uint64_t lane);
+
 /* Adds "; rank 2 is stopped", or that it writes its core, if the system says so. */
 void rdl_chain_add_condition(rdl_text *text, const rdl_world *world, int rank);
 

@@ -486,16 +486,9 @@ static int find_lost(rdl_lane *lane, int peer, rdl_text *text)
     return -1;
 }
 
-/* Whether waiting for peer still makes sense. A failure is looked for in all members, a
- * death in all that have not come to this phase: what a dead rank had published still
- * counts, so that all survivors fail at the same operation. */
-static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
+/* What a member reports of this phase becomes the lane's failure. */
+static rdl_status hear_members(rdl_lane *lane)
 {
-    char what[RDL_SENTENCE * 3 / 4];
-    rdl_text text = { what, sizeof what };
-    int lost;
-
-    RDL_TRY(rdl_lane_state(lane)); /* another thread may have revoked it */
     for (int i = 0; i < lane->comm->size; i++) {
         rdl_peer *p = &lane->peers[i];
 
@@ -508,9 +501,24 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
             has_failed_here(lane, i))
             RDL_TRY(rdl_lane_check_peer(lane, i));
     }
+    return RDL_OK;
+}
+
+/* Whether waiting for peer still makes sense. A failure is looked for in all members, a
+ * death in all that have not come to this phase: what a dead rank had published still
+ * counts, so that all survivors fail at the same operation. */
+static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
+{
+    char what[RDL_SENTENCE * 3 / 4];
+    rdl_text text = { what, sizeof what };
+    int lost;
+
+    RDL_TRY(rdl_lane_state(lane)); /* another thread may have revoked it */
+    RDL_TRY(hear_members(lane));
     lost = find_lost(lane, peer, &text);
     if (lost < 0)
         return RDL_OK;
+    RDL_TRY(hear_members(lane)); /* it may have failed, and then ended */
     add_why(&lane->peers[lost], &text);
     return fail_call(lane, limit, RDL_PEER, what);
 }
@@ -566,7 +574,9 @@ static rdl_status time_out(rdl_lane *lane, int peer, const rdl_limit *limit)
     rdl_text_add_these_ranks(&text, missing, n);
     for (int i = 0; i < n; i++)
         rdl_chain_add_condition(&text, lane->world, missing[i]);
-    if (lane->peers[peer].slot == NULL) {
+    if (lane->peers[peer].slot == NULL &&
+        !rdl_chain_has_issued(lane->world, lane->peers[peer].rank,
+                              lane->key.low)) {
         rdl_text_add(&text, "; rank %d has made no call on it",
                      lane->comm->ranks[peer]);
         add_namesakes(lane, &lane->peers[peer], &text);

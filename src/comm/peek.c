@@ -119,16 +119,23 @@ static void add_group(rdl_text *text, const rdl_listing *l, int size)
     rdl_text_add(text, "]");
 }
 
+static void name_group(const rdl_listing *l, bool known, int size, char *buffer,
+                       size_t bytes)
+{
+    rdl_text text = { buffer, bytes };
+
+    if (known)
+        add_group(&text, l, size);
+    else
+        rdl_text_add(&text, "a group of its own, or that it has closed");
+}
+
 void rdl_peek_group(rdl_slice *slice, uint64_t lane, int size, char *buffer,
                     size_t bytes)
 {
-    rdl_text text = { buffer, bytes };
     rdl_listing l;
 
-    if (rdl_peek_lane(slice, lane, &l))
-        add_group(&text, &l, size);
-    else
-        rdl_text_add(&text, "a group of its own, or that it has closed");
+    name_group(&l, rdl_peek_lane(slice, lane, &l), size, buffer, bytes);
 }
 
 void rdl_peek_text(rdl_slice *slice, uint32_t offset, char *text, size_t bytes)
@@ -230,25 +237,26 @@ bool rdl_peek_failure(rdl_slice *slice, char *text, size_t bytes)
     return text[0] != 0;
 }
 
-static void add_transfer(rdl_text *text, rdl_slice *slice, const rdl_entry *e)
+static void add_transfer(rdl_text *text, const rdl_entry *e,
+                         const rdl_listing *l)
 {
-    rdl_listing l;
-
     rdl_text_add(text,
                  e->flags & RDL_RECORD_SENDS ? "send #%" PRIu64
                                              : "receive #%" PRIu64,
                  e->call);
-    if (rdl_peek_lane(slice, e->lane, &l) && l.way)
-        rdl_text_add(text, " from rank %d to rank %d", l.ranks[0], l.ranks[1]);
+    if (l != NULL && l->way)
+        rdl_text_add(text, " from rank %d to rank %d", l->ranks[0], l->ranks[1]);
     else
         rdl_text_add(text, " with rank %d", e->root);
 }
 
-void rdl_peek_call(rdl_slice *slice, const rdl_entry *e, int size, char *buffer,
-                   size_t bytes)
+void rdl_peek_call(rdl_slice *slice, rdl_slice *asker, const rdl_entry *e,
+                   int size, char *buffer, size_t bytes)
 {
     rdl_text text = { buffer, bytes };
     char what[RDL_PEEK_TEXT];
+    rdl_listing l;
+    bool known;
 
     if (e->operation == RDL_RECORD_AWAIT) {
         rdl_text_add(&text, "rdl_work_wait");
@@ -264,11 +272,13 @@ void rdl_peek_call(rdl_slice *slice, const rdl_entry *e, int size, char *buffer,
         rdl_text_add(&text, "synchronize stream '%s'", what);
         return;
     }
+    known =
+        rdl_peek_lane(slice, e->lane, &l) || rdl_peek_lane(asker, e->lane, &l);
     if (e->operation == RDL_OP_SEND_RECV) {
-        add_transfer(&text, slice, e);
+        add_transfer(&text, e, known ? &l : NULL);
         return;
     }
-    rdl_peek_group(slice, e->lane, size, what, sizeof what);
+    name_group(&l, known, size, what, sizeof what);
     rdl_text_add(&text, "%s", rdl_operation_name((rdl_operation)e->operation));
     if (e->call != 0)
         rdl_text_add(&text, " #%" PRIu64, e->call);

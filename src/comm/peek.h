@@ -34,9 +34,11 @@ bool rdl_peek_lane(rdl_slice *slice, uint64_t lane, rdl_listing *out);
 void rdl_peek_group(rdl_slice *slice, uint64_t lane, int size, char *text,
                     size_t bytes);
 
-/* "all_reduce #7 on group 'dp' [0,1]", "send to rank 3", "synchronize stream 'up'" */
-void rdl_peek_call(rdl_slice *slice, const rdl_entry *entry, int size,
-                   char *text, size_t bytes);
+/* "all_reduce #7 on group 'dp' [0,1]", "send to rank 3", "synchronize stream 'up'".
+ * A lane on which that rank has not begun a call yet is known from asker's slice, if at
+ * all. */
+void rdl_peek_call(rdl_slice *slice, rdl_slice *asker, const rdl_entry *entry,
+                   int size, char *text, size_t bytes);
 
 /* What stands before it in a sentence that passes it on. */
 #define RDL_AFTER_FAILURE ", after its call had failed: "

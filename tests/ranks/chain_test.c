@@ -4,6 +4,7 @@
 
 #include <raddle/stream.h>
 #include <raddle/work.h>
+#include <string.h>
 #include <unistd.h>
 
 static void both(int size, rdl_world_body body)
@@ -105,6 +106,70 @@ static void wait_behind_a_stream(rdl_world *world, void *arg)
 RDL_TEST(a_chain_goes_through_a_stream)
 {
     both(3, wait_behind_a_stream);
+}
+
+static rdl_status be_slow(void *unused)
+{
+    (void)unused;
+    usleep(1500 * 1000);
+    return RDL_OK;
+}
+
+/* Rank 1 has issued the call, behind other work of its stream. */
+static void wait_behind_other_work(rdl_world *world, void *arg)
+{
+    int rank = rdl_world_rank(world);
+    rdl_call call = { .timeout_ms = 3000 };
+    rdl_group group;
+
+    (void)arg;
+    group = open_pair(world, 0, 1, "a");
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rank == 0) {
+        CHECK_STATUS(wait_on(world, group, 800), RDL_TIMEOUT);
+        CHECK_HAS(rdl_test_detail(), "waiting for rank 1; rank 1 has issued "
+                                     "barrier on group 'a' [0,1] on stream "
+                                     "'compute', which has not begun: the "
+                                     "stream is at other work");
+    } else {
+        CHECK_OK(rdl_stream_create(world, "compute", &call.stream));
+        CHECK_OK(rdl_stream_call(call.stream, be_slow, NULL));
+        CHECK_OK(rdl_barrier(world, group, &call));
+        CHECK_STATUS(rdl_stream_destroy(call.stream), RDL_TIMEOUT);
+    }
+    stay(world);
+}
+
+RDL_TEST(a_call_behind_other_work_of_its_stream_is_named)
+{
+    both(2, wait_behind_other_work);
+}
+
+/* Rank 1 waits for a stream that is at other work, and has issued nothing there. */
+static void wait_for_other_work(rdl_world *world, void *arg)
+{
+    rdl_stream *stream;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rdl_world_rank(world) == 0) {
+        CHECK_STATUS(wait_on(world, open_pair(world, 0, 1, "a"), 800),
+                     RDL_TIMEOUT);
+        CHECK_HAS(rdl_test_detail(), "; rank 1 has made no call on it; rank 1 "
+                                     "is in synchronize stream 'io'");
+        CHECK(strstr(rdl_test_detail(), "has not begun") == NULL);
+    } else {
+        CHECK_OK(rdl_stream_create(world, "io", &stream));
+        CHECK_OK(rdl_stream_call(stream, be_slow, NULL));
+        CHECK_OK(rdl_stream_synchronize(stream, 5000));
+        CHECK_OK(rdl_stream_destroy(stream));
+    }
+    stay(world);
+}
+
+RDL_TEST(a_wait_for_a_stream_at_other_work_is_named)
+{
+    both(2, wait_for_other_work);
 }
 
 /* A call that is pending beside the program holds nobody up: the one that computes
