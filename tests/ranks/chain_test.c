@@ -206,6 +206,82 @@ RDL_TEST(a_rank_that_computes_beside_a_pending_call_is_the_end_of_the_chain)
     both(3, compute_beside_a_call);
 }
 
+/* What kept rank 1 for the better part of the wait has just ended: rank 2 came at
+ * last, or said that it never will. */
+static void end_just_now(rdl_world *world, bool revoked)
+{
+    int rank = rdl_world_rank(world);
+
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rank == 0) {
+        CHECK_STATUS(wait_on(world, open_pair(world, 0, 1, "a"), 1600),
+                     RDL_TIMEOUT);
+        CHECK_HAS(rdl_test_detail(), "; rank 1 waits for rank 2 in barrier #1 "
+                                     "on group 'b' [1,2]; rank 2 is in no "
+                                     "call");
+    } else if (rank == 1) {
+        CHECK_STATUS(wait_on(world, open_pair(world, 1, 2, "b"), 5000),
+                     revoked ? RDL_REVOKED : RDL_OK);
+        usleep(600 * 1000);
+    } else {
+        rdl_group group = open_pair(world, 1, 2, "b");
+
+        usleep(1500 * 1000);
+        if (revoked)
+            CHECK_OK(rdl_group_revoke(world, group));
+        else
+            CHECK_OK(wait_on(world, group, 5000));
+        usleep(600 * 1000);
+    }
+    stay(world);
+}
+
+static void come_at_last(rdl_world *world, void *arg)
+{
+    (void)arg;
+    end_just_now(world, false);
+}
+
+static void revoke_at_last(rdl_world *world, void *arg)
+{
+    (void)arg;
+    end_just_now(world, true);
+}
+
+RDL_TEST(a_wait_that_has_just_ended_is_still_a_link)
+{
+    both(3, come_at_last);
+    both(3, revoke_at_last);
+}
+
+/* Of such a failure there is no sentence to pass on. */
+static void fail_to_synchronize(rdl_world *world, void *arg)
+{
+    rdl_stream *stream;
+
+    (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL));
+    if (rdl_world_rank(world) == 0) {
+        CHECK_STATUS(wait_on(world, open_pair(world, 0, 1, "a"), 1400),
+                     RDL_TIMEOUT);
+        CHECK_HAS(rdl_test_detail(), "; rank 1 is in no call: its last was "
+                                     "synchronize stream 'io'");
+        CHECK_HAS(rdl_test_detail(), ", which failed (RDL_TIMEOUT) 1.");
+    } else {
+        CHECK_OK(rdl_stream_create(world, "io", &stream));
+        CHECK_OK(rdl_stream_call(stream, be_slow, NULL));
+        CHECK_STATUS(rdl_stream_synchronize(stream, 200), RDL_TIMEOUT);
+        usleep(1600 * 1000);
+        CHECK_OK(rdl_stream_destroy(stream));
+    }
+    stay(world);
+}
+
+RDL_TEST(a_last_call_that_failed_is_said_to_have_failed)
+{
+    both(2, fail_to_synchronize);
+}
+
 /* Rank 1 fails because of rank 2, and leaves; rank 0, which waits for it, hears
  * why. */
 static void leave_after_a_failure(rdl_world *world, void *arg)
