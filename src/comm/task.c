@@ -504,7 +504,7 @@ rdl_status rdl_task_await(rdl_task *task, uint32_t generation,
             idle = 0;
             continue;
         }
-        if (rdl_deadline_passed(deadline))
+        if (limit != NULL && rdl_deadline_passed(deadline))
             return rdl_fail(RDL_TIMEOUT, "the work is not done after %.3g s",
                             (double)limit->timeout_ms / 1000);
         /* Every loop that waits for a drive flag yields. */

@@ -488,7 +488,8 @@ rdl_status rdl_world_close(rdl_world *world)
     st = rdl_streams_close(world);
     rdl_tasks_finish(world);
     rdl_helper_leave(world);
-    if (st == RDL_OK)
+    /* Who gave up is why others have failed, and need not be told. */
+    if (st == RDL_OK && (world->mapping == NULL || !has_given_up(world)))
         st = rdl_registry_unreported(world);
     leave(world);
     rdl_registry_fini(world);
