@@ -334,12 +334,29 @@ static void stop_inside(rdl_world *world, rdl_group first, stopped *s)
     CHECK_OK(rdl_work_wait(world, work, 0));
 }
 
+/* The signal has been sent; the process may still run a little. */
+static void wait_until_stopped(int pid)
+{
+    char path[64], state = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    while (state != 'T') {
+        FILE *stat = fopen(path, "r");
+
+        CHECK(stat != NULL);
+        CHECK_INT(fscanf(stat, "%*d (%*[^)]) %c", &state), 1);
+        fclose(stat);
+        usleep(1000);
+    }
+}
+
 static void pass_while_it_is_stopped(rdl_world *world, rdl_group first,
                                      stopped *s)
 {
     while (atomic_load(&s->pid) == 0)
         usleep(1000);
     CHECK_INT(kill(atomic_load(&s->pid), SIGSTOP), 0);
+    wait_until_stopped(atomic_load(&s->pid));
     CHECK_OK(rdl_barrier(world, first, NULL));
 }
 
