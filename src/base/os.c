@@ -87,13 +87,48 @@ rdl_status rdl_os_discard(int fd, size_t offset, size_t bytes)
                                        bytes);
 }
 
+/* What one page table covers, of pages of 4 KiB. */
+#define TABLE_BYTES ((size_t)2 << 20)
+
+static void unmap_rest(unsigned char *room, unsigned char *at, size_t bytes)
+{
+    size_t before = (size_t)(at - room);
+
+    if (before > 0)
+        munmap(room, before);
+    if (before < TABLE_BYTES)
+        munmap(at + bytes, TABLE_BYTES - before);
+}
+
+/* Whole tables, if there is room to choose: which parts of a slice share one is then
+ * the same in every process, and the account can tell. */
+static void *map_tables(int fd, size_t offset, size_t bytes, int protection)
+{
+    unsigned char *room = MAP_FAILED, *at;
+    void *memory;
+
+    if (bytes % TABLE_BYTES == 0)
+        room = mmap(NULL, bytes + TABLE_BYTES, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
+    at = room + (-(uintptr_t)room & (TABLE_BYTES - 1));
+    memory =
+        mmap(at, bytes, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
+    if (memory == MAP_FAILED)
+        munmap(room, bytes + TABLE_BYTES);
+    else
+        unmap_rest(room, at, bytes);
+    return memory;
+}
+
 static rdl_status map(int fd, size_t offset, size_t bytes, int protection,
                       void **out)
 {
     void *memory = MAP_FAILED;
 
     if (!rdl_fault_os())
-        memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
+        memory = map_tables(fd, offset, bytes, protection);
     if (memory == MAP_FAILED)
         return rdl_fail_errno(errno,
                               "cannot map %zu bytes of shared memory "
