@@ -22,6 +22,9 @@ set(environment
     ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=100)
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+    list(APPEND environment RADDLE_EMULATED=1)
+endif()
 
 # Sets out to the properties of the tests with this name. Those of parity train
 # the debug model, several times.

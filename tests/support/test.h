@@ -86,6 +86,10 @@ int rdl_test_wait(pid_t pid);
 /* RADDLE_SOAK=1: tests take their long form. */
 bool rdl_test_soak(void);
 
+/* RADDLE_EMULATED: an emulator runs us, which ctest knows. It has less room for mappings,
+ * and its own idea of /proc/self. */
+bool rdl_test_emulated(void);
+
 /* The next of a sequence of random numbers; RADDLE_SEED=n gives the start
  * rdl_test_seed returns, which is 1 without. */
 uint64_t rdl_test_seed(void);

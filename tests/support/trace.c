@@ -141,6 +141,11 @@ bool rdl_test_soak(void)
     return soak != NULL && strcmp(soak, "1") == 0;
 }
 
+bool rdl_test_emulated(void)
+{
+    return getenv("RADDLE_EMULATED") != NULL;
+}
+
 uint64_t rdl_test_seed(void)
 {
     const char *seed = getenv("RADDLE_SEED");
