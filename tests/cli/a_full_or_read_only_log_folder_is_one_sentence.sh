@@ -7,11 +7,17 @@ if [ -z "${MOUNTS_ARE_OURS:-}" ]; then
 fi
 source "${0%/*}/../support/cli.sh"
 
+# mounts ARGUMENTS
+mounts()
+{
+    mount "$@" 2>why || { echo "no disk of our own: $(cat why)"; exit 77; }
+}
+
 mkdir full small fixed
-mount -t tmpfs -o size=64k tmpfs full || exit 77
-mount -t tmpfs -o size=64k tmpfs small || exit 77
-mount -t tmpfs -o size=64k tmpfs fixed || exit 77
-mount -o remount,ro fixed || exit 77
+mounts -t tmpfs -o size=64k tmpfs full
+mounts -t tmpfs -o size=64k tmpfs small
+mounts -t tmpfs -o size=64k tmpfs fixed
+mounts -o remount,ro fixed
 dd if=/dev/zero of=full/filler 2>/dev/null
 
 for folder in full full/below fixed fixed/below; do

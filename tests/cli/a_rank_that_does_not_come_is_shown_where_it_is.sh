@@ -47,7 +47,7 @@ RADDLE_TEST_MARK=$mark RADDLE_TIMEOUT=0.5 \
     START="'$raddle' run -n 2 '$roles' rank_1_idles_instead_of_the_sum" \
     "$roles" what_is_started_may_not_trace >out 2>err
 status=$?
-[ $status -ne 77 ] || exit 77
+[ $status -ne 77 ] || { echo "tracing cannot be forbidden here: $(cat out err)"; exit 77; }
 is status $status 1
 has err "  rank 1, where the kernel has it (no stack: "
 grep -qE "^    thread [0-9]+: " err || fail "no thread of rank 1"
