@@ -284,6 +284,25 @@ static bool is_dumping(uint32_t pid)
     return at != NULL && at[strcspn(at, "01")] == '1';
 }
 
+/* A debugger holds a process for long. What only looks at it, as a search for leaks does
+ * when a process ends, lets it go soon. */
+#define TRACED_LOOKS 5
+#define TRACED_NAP INT64_C(20000000)
+
+static bool stays_traced(const rdl_process *process)
+{
+    uint64_t started;
+    char state = 't';
+
+    for (int i = 0; i < TRACED_LOOKS && state == 't'; i++) {
+        rdl_sleep(TRACED_NAP);
+        if (!read_stat(process->pid, &state, &started) ||
+            started != process->started)
+            return false;
+    }
+    return state == 't';
+}
+
 rdl_condition rdl_process_condition(const rdl_process *self,
                                     const rdl_process *other)
 {
@@ -294,9 +313,20 @@ rdl_condition rdl_process_condition(const rdl_process *self,
         self->pid_namespace != other->pid_namespace || other->pid == self->pid ||
         !read_stat(other->pid, &state, &started) || started != other->started)
         return RDL_GOES_ON;
-    if (state == 'T' || state == 't')
+    if (state == 'T' || (state == 't' && stays_traced(other)))
         return RDL_STOPPED;
     return is_dumping(other->pid) ? RDL_DUMPING : RDL_GOES_ON;
+}
+
+bool rdl_process_is_dumping(const rdl_process *self, const rdl_process *other)
+{
+    uint64_t started;
+    char state;
+
+    return self->pid_namespace != 0 &&
+           self->pid_namespace == other->pid_namespace &&
+           other->pid != self->pid && read_stat(other->pid, &state, &started) &&
+           started == other->started && is_dumping(other->pid);
 }
 
 /* --- waiting --------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "base/time.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -72,9 +73,13 @@ typedef enum rdl_condition {
     RDL_DUMPING  /* it has crashed, and the kernel writes its core */
 } rdl_condition;
 
-/* What keeps that very process from going on. self: the asker. */
+/* What keeps that very process from going on. self: the asker. One that is traced is looked
+ * at for a tenth of a second: who only looks at it lets it go. */
 rdl_condition rdl_process_condition(const rdl_process *self,
                                     const rdl_process *other);
+
+/* Whether it writes its core; never waits. */
+bool rdl_process_is_dumping(const rdl_process *self, const rdl_process *other);
 
 /* --- waiting --------------------------------------------------------------- */
 

@@ -417,7 +417,7 @@ static bool is_found_gone(const rdl_lane *lane, int member, rdl_text *text)
                             p->slice->pid_namespace };
 
     /* It ends when its core is written, which may take minutes. */
-    if (rdl_process_condition(&world->self, &process) == RDL_DUMPING) {
+    if (rdl_process_is_dumping(&world->self, &process)) {
         rdl_text_add(text, "rank %d has crashed and is writing its core",
                      p->rank);
         return true;

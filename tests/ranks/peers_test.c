@@ -293,9 +293,11 @@ static void die_before_first_use(int rank, int size, void *arg)
                                    NULL, "gone.c:9"),
                  RDL_PEER);
     CHECK_HAS(rdl_error_detail(),
-              "all_reduce #1 on group 'g' [0,1] at gone.c:9: "
-              "rank 0 is gone: its process ");
-    CHECK_HAS(rdl_error_detail(), "ended without closing its world");
+              "all_reduce #1 on group 'g' [0,1] at gone.c:9: rank 0 ");
+    /* Without a limit of its own a core may go to a program of the system's. */
+    if (t->signal != SIGSEGV ||
+        strstr(rdl_error_detail(), "is writing its core") == NULL)
+        CHECK_HAS(rdl_error_detail(), "ended without closing its world");
     CHECK_OK(rdl_world_close(world));
 }
 
