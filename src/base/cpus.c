@@ -92,3 +92,12 @@ rdl_cpus rdl_cpus_allowed(void)
         return (rdl_cpus){ 0 };
     return cpus;
 }
+
+void rdl_cpus_move(const rdl_cpus *allowed, int cpu)
+{
+    rdl_cpus there = { 0 };
+
+    rdl_cpus_add(&there, cpu);
+    if (sched_setaffinity(0, sizeof there.parts, there.parts) == 0)
+        (void)sched_setaffinity(0, sizeof allowed->parts, allowed->parts);
+}

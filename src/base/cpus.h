@@ -30,4 +30,8 @@ rdl_cpus rdl_cpus_parse(const char *text);
 /* Those on which the calling thread may run; empty if that cannot be known. */
 rdl_cpus rdl_cpus_allowed(void);
 
+/* Moves the calling thread to that processor, and leaves it free to run on all that are
+ * allowed, as before. Where that cannot be done nothing happens. */
+void rdl_cpus_move(const rdl_cpus *allowed, int cpu);
+
 #endif

@@ -37,9 +37,16 @@
 
 /* --- a slot: what one rank publishes on one lane --------------------------- */
 
-#define RDL_LINES 4   /* a ring: phase q uses line q % RDL_LINES */
+#define RDL_LINES 8   /* a ring: phase q uses line q % RDL_LINES */
 #define RDL_INLINE 48 /* bytes of data that fit a line */
 #define RDL_SEQUENCE_BITS 40
+
+/* --- a nook: a piece of staging that a lane keeps for small operations ------- */
+
+#define RDL_SMALL ((size_t)4096) /* bytes of an input that is small */
+#define RDL_NOOK_PARTS 4         /* of RDL_SMALL, used in turn */
+#define RDL_NOOK_BYTES (RDL_NOOK_PARTS * RDL_SMALL)
+#define RDL_NOOKS_MOST 64 /* of a rank; behind the staging that is leased */
 
 /* One phase of one rank: payload and fingerprint first, word last. */
 typedef struct rdl_line {
@@ -65,9 +72,8 @@ typedef struct rdl_description {
 typedef struct rdl_slot {
     _Alignas(RDL_CACHE_LINE) rdl_line lines[RDL_LINES];
     rdl_description descriptions[RDL_LINES];
-    /* The control line. */
+    /* The control line, which peers read in every call and which seldom changes. */
     _Alignas(RDL_CACHE_LINE) _Atomic uint64_t key[2]; /* of list and name */
-    _Atomic uint64_t passed;     /* last phase whose readings are done */
     _Atomic uint32_t tag;        /* the slot's generation, 24 bits; 0: free */
     _Atomic uint32_t cause;      /* the revoke word: 0, or a failure's status */
     _Atomic uint32_t list_text;  /* offset in texts of rank list and name */
@@ -76,6 +82,8 @@ typedef struct rdl_slot {
     uint64_t last_tag;           /* the owner's, also while the slot is free */
     _Atomic uint32_t counts_text; /* of the present call's list of counts */
     _Atomic uint32_t vote_text;   /* who is gone, of a group that shrinks */
+    /* The last phase whose readings are done; it changes in every call. */
+    _Alignas(RDL_CACHE_LINE) _Atomic uint64_t passed;
 } rdl_slot;
 
 /* --- a record: one call, as the rank that made it saw it ------------------- */
@@ -126,6 +134,7 @@ typedef struct rdl_slice {
     uint64_t ticks_then; /* the records' counter, and the clock, as this rank */
     int64_t time_then;   /* joined: base/ticks.h */
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t sleepers; /* threads of this rank */
+    _Atomic int32_t cpu; /* where one of them ran last, as far as known, + 1 */
     _Alignas(RDL_CACHE_LINE) _Atomic uint32_t bell;     /* written by anyone */
     _Alignas(RDL_CACHE_LINE) _Atomic uint64_t recorded; /* the newest's number */
     _Alignas(RDL_CACHE_LINE) char reason[RDL_REASON];
@@ -182,8 +191,8 @@ typedef struct rdl_header {
 _Static_assert(sizeof(rdl_line) == RDL_CACHE_LINE,
                "data, fingerprint and sequence travel in one cache line");
 _Static_assert(sizeof(rdl_description) == 48, "shared: its layout is fixed");
-_Static_assert(sizeof(rdl_slot) == 512 &&
-                   offsetof(rdl_slot, key) == 512 - RDL_CACHE_LINE,
+_Static_assert(sizeof(rdl_slot) == 1024 &&
+                   offsetof(rdl_slot, key) == 1024 - 2 * RDL_CACHE_LINE,
                "shared: its layout is fixed");
 _Static_assert(sizeof(rdl_record) == RDL_CACHE_LINE, "a line a record");
 _Static_assert(sizeof(rdl_slice) <= RDL_PAGE, "the slice begins with one page");

@@ -64,7 +64,8 @@ static rdl_status more_texts(rdl_shelf *shelf)
 static rdl_status reserve_first(rdl_shelf *shelf)
 {
     size_t need = RDL_SLOTS_AT + SLOTS_STEP * sizeof(rdl_slot) + TEXTS_STEP +
-                  shelf->records * sizeof(rdl_record) + shelf->staging_bytes;
+                  shelf->records * sizeof(rdl_record) +
+                  rdl_shelf_staging(shelf);
 
     RDL_TRY(rdl_limits_check_memory(need, "a rank's part of the arena"));
     RDL_TRY(reserve(shelf, RDL_FOR_STATE, 0, RDL_SLOTS_AT));
@@ -72,7 +73,16 @@ static rdl_status reserve_first(rdl_shelf *shelf)
     RDL_TRY(more_texts(shelf));
     RDL_TRY(reserve_for_use(shelf, RDL_FOR_RECORDS, RDL_RECORDS_AT,
                             shelf->records * sizeof(rdl_record)));
-    return reserve(shelf, RDL_FOR_STAGING, RDL_STAGING_AT, shelf->staging_bytes);
+    return reserve(shelf, RDL_FOR_STAGING, RDL_STAGING_AT,
+                   rdl_shelf_staging(shelf));
+}
+
+/* Nooks have a sixteenth of the staging at most. */
+static uint32_t count_nooks(size_t staging_bytes)
+{
+    size_t n = staging_bytes / 16 / RDL_NOOK_BYTES;
+
+    return n < RDL_NOOKS_MOST ? (uint32_t)n : RDL_NOOKS_MOST;
 }
 
 rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
@@ -88,8 +98,9 @@ rdl_status rdl_shelf_init(rdl_shelf *shelf, rdl_arena *arena, int rank,
         .records = (uint32_t)records,
         .slots_most = (uint32_t)slots,
         .texts_used = TEXT_LEAST, /* offset 0 means none */
-        .staging_bytes = staging_bytes,
+        .n_nooks = count_nooks(staging_bytes),
     };
+    shelf->lease_bytes = staging_bytes - shelf->n_nooks * RDL_NOOK_BYTES;
     shelf->slots_free =
         rdl_calloc_for(purse, (size_t)slots, sizeof *shelf->slots_free);
     if (shelf->slots_free == NULL)
@@ -378,7 +389,7 @@ static uint32_t find_run(uint32_t busy, int n)
 
 rdl_lease rdl_shelf_take_lease(rdl_shelf *shelf, size_t wish)
 {
-    size_t unit = shelf->staging_bytes / RDL_STAGING_UNITS;
+    size_t unit = shelf->lease_bytes / RDL_STAGING_UNITS;
     rdl_lease lease = { 0 };
     int n;
 
@@ -405,5 +416,37 @@ void rdl_shelf_give_lease(rdl_shelf *shelf, rdl_lease lease)
         return;
     pthread_mutex_lock(&shelf->lock);
     shelf->staging_busy &= ~lease.units;
+    pthread_mutex_unlock(&shelf->lock);
+}
+
+/* --- nooks ----------------------------------------------------------------- */
+
+static uint64_t nooks_at(const rdl_shelf *shelf)
+{
+    return RDL_STAGING_AT + shelf->lease_bytes;
+}
+
+uint64_t rdl_shelf_take_nook(rdl_shelf *shelf)
+{
+    uint64_t offset = 0;
+
+    pthread_mutex_lock(&shelf->lock);
+    for (uint32_t i = 0; i < shelf->n_nooks && offset == 0; i++)
+        if ((shelf->nooks_busy >> i & 1) == 0) {
+            shelf->nooks_busy |= UINT64_C(1) << i;
+            offset = nooks_at(shelf) + i * RDL_NOOK_BYTES;
+        }
+    pthread_mutex_unlock(&shelf->lock);
+    if (offset != 0)
+        touch(shelf, offset, RDL_NOOK_BYTES);
+    return offset;
+}
+
+void rdl_shelf_give_nook(rdl_shelf *shelf, uint64_t offset)
+{
+    uint64_t i = (offset - nooks_at(shelf)) / RDL_NOOK_BYTES;
+
+    pthread_mutex_lock(&shelf->lock);
+    shelf->nooks_busy &= ~(UINT64_C(1) << i);
     pthread_mutex_unlock(&shelf->lock);
 }

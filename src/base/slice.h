@@ -32,8 +32,10 @@ typedef struct rdl_shelf {
     size_t texts_ready;
     size_t texts_used;
     uint32_t texts_free[RDL_TEXT_CLASSES]; /* heads of lists in the texts */
-    size_t staging_bytes;
+    size_t lease_bytes;    /* of the staging: what is leased; then come nooks */
     uint32_t staging_busy; /* a bit for each unit */
+    uint32_t n_nooks;
+    uint64_t nooks_busy; /* a bit for each */
 } rdl_shelf;
 
 /* Reserves what rank needs at once of its slice, after a look at the limits of
@@ -83,6 +85,12 @@ rdl_status rdl_slice_read_failure(const rdl_slice *slice,
 
 /* --- staging --------------------------------------------------------------- */
 
+/* Bytes of all of it: what is leased, and the nooks. */
+static inline size_t rdl_shelf_staging(const rdl_shelf *shelf)
+{
+    return shelf->lease_bytes + shelf->n_nooks * RDL_NOOK_BYTES;
+}
+
 /* A part of this rank's staging, for one operation. bytes is 0 if all is taken:
  * the operation then goes through the lines alone. */
 typedef struct rdl_lease {
@@ -94,6 +102,10 @@ typedef struct rdl_lease {
 /* Never waits. Takes at most half of what is free, and at least a unit. */
 rdl_lease rdl_shelf_take_lease(rdl_shelf *shelf, size_t wish);
 void rdl_shelf_give_lease(rdl_shelf *shelf, rdl_lease lease);
+
+/* A nook's offset in the slice; 0: none is free. Never waits. */
+uint64_t rdl_shelf_take_nook(rdl_shelf *shelf);
+void rdl_shelf_give_nook(rdl_shelf *shelf, uint64_t offset);
 
 /* Bytes of the slice, all but the heap. */
 uint64_t rdl_shelf_reserved(const rdl_shelf *shelf);

@@ -265,13 +265,13 @@ RDL_TEST(texts_of_slots_are_used_again)
 /* Marks the lease's bytes, which nobody else may hold. */
 static void mark(bool *held, const own *o, rdl_lease lease, bool with)
 {
-    size_t unit = o->shelf.staging_bytes / RDL_STAGING_UNITS;
+    size_t unit = o->shelf.lease_bytes / RDL_STAGING_UNITS;
     size_t first = ((size_t)lease.offset - RDL_STAGING_AT) / unit;
 
     CHECK_INT((lease.offset - RDL_STAGING_AT) % unit, 0);
     CHECK_INT(lease.bytes % unit, 0);
     CHECK(lease.offset >= RDL_STAGING_AT);
-    CHECK(lease.offset + lease.bytes <= RDL_STAGING_AT + o->shelf.staging_bytes);
+    CHECK(lease.offset + lease.bytes <= RDL_STAGING_AT + o->shelf.lease_bytes);
     for (size_t i = 0; i < lease.bytes / unit; i++) {
         CHECK_INT(held[first + i], !with);
         held[first + i] = with;
@@ -293,10 +293,11 @@ static void lease_at_random(size_t staging)
     uint64_t seed = rdl_test_seed();
     bool held[RDL_STAGING_UNITS] = { false };
     rdl_lease leases[MOST] = { { 0 } };
-    size_t unit = staging / RDL_STAGING_UNITS;
+    size_t unit;
     own o;
 
     make(&o, staging, 1);
+    unit = o.shelf.lease_bytes / RDL_STAGING_UNITS;
     for (int step = 0; step < 20000; step++) {
         rdl_lease *lease = &leases[rdl_test_random(&seed) % MOST];
         size_t wish = rdl_test_random(&seed) % (staging + staging / 2);

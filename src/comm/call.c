@@ -344,7 +344,7 @@ static rdl_status make(const plan_of_call *p, rdl_op *op)
 
 static rdl_status run_here(const plan_of_call *p)
 {
-    rdl_quick quick = { p->lane, p->ticket, p->arguments, p->timeout_ms };
+    rdl_quick quick = { p->lane, p->ticket, p->arguments, p->timeout_ms, 0 };
     rdl_status st;
     rdl_op op;
 

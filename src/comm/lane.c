@@ -3,10 +3,12 @@
 #include "comm/lane.h"
 
 #include "base/bell.h"
+#include "base/here.h"
 #include "base/memory.h"
 #include "base/ranks.h"
 #include "comm/chain.h"
 #include "comm/peek.h"
+#include "comm/seats.h"
 #include "comm/world.h"
 
 #include <sched.h>
@@ -160,6 +162,7 @@ void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
 
     rdl_slot_line(slot, sequence)->fingerprint = fingerprint;
     *rdl_slot_description(slot, sequence) = *description;
+    rdl_seats_note(rdl_world_slice(lane->world));
     rdl_slot_publish(slot, lane->mine.tag, sequence);
     rdl_lane_ring(lane);
 }
@@ -468,13 +471,15 @@ static bool is_lost(rdl_lane *lane, int member, gone_test test, rdl_text *text)
 
 /* The member without which this phase cannot end, or -1: any one will do, also where
  * others that live are waited for. */
-static int find_lost(rdl_lane *lane, int peer, rdl_text *text)
+static int find_lost(rdl_lane *lane, int peer, bool ask, rdl_text *text)
 {
     int size = lane->comm->size;
 
     for (int i = 0; i < size; i++)
         if (is_lost(lane, i, is_known_gone, text))
             return i;
+    if (!ask)
+        return -1;
     if (is_lost(lane, peer, is_found_gone, text))
         return peer;
     for (int n = 0; n < LOOKED_UP && n < size; n++) {
@@ -504,10 +509,11 @@ static rdl_status hear_members(rdl_lane *lane)
     return RDL_OK;
 }
 
-/* Whether waiting for peer still makes sense. A failure is looked for in all members, a
+/* Whether waiting for peer still makes sense; ask: the system, too. A failure is looked for in all members, a
  * death in all that have not come to this phase: what a dead rank had published still
  * counts, so that all survivors fail at the same operation. */
-static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
+static rdl_status look_around(rdl_lane *lane, int peer, bool ask,
+                              const rdl_limit *limit)
 {
     char what[RDL_SENTENCE * 3 / 4];
     rdl_text text = { what, sizeof what };
@@ -515,7 +521,7 @@ static rdl_status look_around(rdl_lane *lane, int peer, const rdl_limit *limit)
 
     RDL_TRY(rdl_lane_state(lane)); /* another thread may have revoked it */
     RDL_TRY(hear_members(lane));
-    lost = find_lost(lane, peer, &text);
+    lost = find_lost(lane, peer, ask, &text);
     if (lost < 0)
         return RDL_OK;
     RDL_TRY(hear_members(lane)); /* it may have failed, and then ended */
@@ -611,7 +617,7 @@ static bool spin(rdl_lane *lane, int peer)
                 return true;
             relax();
         }
-    while (rdl_now() < end);
+    while (!rdl_seats_share(lane->peers[peer].slice) && rdl_now() < end);
     return false;
 }
 
@@ -625,20 +631,30 @@ static bool yield(rdl_lane *lane, int peer)
     return false;
 }
 
-rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit)
+static rdl_status look(rdl_lane *lane, int peer, bool ask, rdl_limit *limit)
 {
     if (limit->deadline == 0)
         limit->deadline = rdl_deadline_after_ms(limit->timeout_ms);
     rdl_recorder_wait(&lane->world->recorder, limit->record,
                       lane->comm->ranks[peer]);
-    RDL_TRY(look_around(lane, peer, limit));
+    RDL_TRY(look_around(lane, peer, ask, limit));
     if (rdl_deadline_passed(limit->deadline) && !rdl_lane_arrived(lane, peer))
         return time_out(lane, peer, limit);
     return RDL_OK;
 }
 
+rdl_status rdl_lane_look(rdl_lane *lane, int peer, rdl_limit *limit)
+{
+    return look(lane, peer, true, limit);
+}
+
+/* The first sleep of a wait, before which the system is not asked: reading its files
+ * takes as long as many a wait. */
+#define NAP INT64_C(2000000)
+
 /* One announced look, and one sleep if there was nothing to see. */
-static rdl_status doze(rdl_lane *lane, int peer, rdl_limit *limit, bool *arrived)
+static rdl_status doze(rdl_lane *lane, int peer, rdl_limit *limit, bool first,
+                       bool *arrived)
 {
     rdl_slice *mine = rdl_world_slice(lane->world);
     uint32_t bell = rdl_bell_announce(mine);
@@ -646,21 +662,25 @@ static rdl_status doze(rdl_lane *lane, int peer, rdl_limit *limit, bool *arrived
 
     *arrived = rdl_lane_arrived(lane, peer);
     if (!*arrived)
-        st = rdl_lane_look(lane, peer, limit);
+        st = look(lane, peer, !first, limit);
     if (!*arrived && st == RDL_OK)
-        rdl_bell_sleep(mine, bell,
-                       rdl_deadline_left(limit->deadline, RDL_SLEEP_MOST));
+        rdl_bell_sleep(
+            mine, bell,
+            rdl_deadline_left(limit->deadline, first ? NAP : RDL_SLEEP_MOST));
     rdl_bell_withdraw(mine);
     return st;
 }
 
 rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit)
 {
-    bool arrived =
-        rdl_lane_arrived(lane, peer) || spin(lane, peer) || yield(lane, peer);
+    bool arrived = rdl_lane_arrived(lane, peer) || spin(lane, peer);
 
-    while (!arrived)
-        RDL_TRY(doze(lane, peer, limit, &arrived));
+    if (!arrived) {
+        rdl_seats_look(lane);
+        arrived = yield(lane, peer);
+    }
+    for (bool first = true; !arrived; first = false)
+        RDL_TRY(doze(lane, peer, limit, first, &arrived));
     return RDL_OK;
 }
 

@@ -72,7 +72,10 @@ struct rdl_lane {
     rdl_slot_ref mine;  /* slot NULL: not used yet */
     uint64_t sequence;  /* the last phase published */
     uint64_t number;    /* of calls */
+    uint64_t nook;      /* offset in the slice; 0: none (comm/nook.h) */
+    uint32_t nook_uses; /* so many parts of it were used, or looked for */
     uint32_t looked_up; /* members, in the system, while waiting */
+    uint32_t waits;     /* that were long; comm/seats.h */
     rdl_peer *peers;
 
     /* The first failure. Written once, under its lock, by who has the turn or by

@@ -289,17 +289,15 @@ static void use_table(rdl_op *op)
 
 /* --- advancing ------------------------------------------------------------- */
 
-static rdl_request make_request(const rdl_op *op)
+rdl_request rdl_op_request(const rdl_lane *lane, const rdl_arguments *a)
 {
-    const rdl_arguments *a = &op->arguments;
-
     return (rdl_request){
         .shape = { .operation = a->operation,
-                   .me = op->lane->comm->me,
-                   .size = op->lane->comm->size,
+                   .me = lane->comm->me,
+                   .size = lane->comm->size,
                    .root = a->root,
                    .bytes = a->count * rdl_dtype_bytes(a->dtype),
-                   .choices = &op->lane->world->choices },
+                   .choices = &lane->world->choices },
         .name = a->operation,
         .site = a->site,
         .count = a->count,
@@ -349,7 +347,7 @@ static rdl_status begin(rdl_op *op)
     op->lane->number++;
     rdl_recorder_begin(&op->lane->world->recorder, op->limit.record,
                        op->lane->number);
-    op->request = make_request(op);
+    op->request = rdl_op_request(op->lane, &op->arguments);
     if (is_tabled(op))
         share_table(op);
     else if (op->room != NULL)
@@ -393,7 +391,7 @@ rdl_status rdl_op_advance(rdl_op *op)
     /* Also where calls are not compared: what follows goes by the table. */
     RDL_TRY(rdl_run_judge(op->lane, op->table));
     op->tabled = true;
-    op->request = make_request(op);
+    op->request = rdl_op_request(op->lane, &op->arguments);
     use_table(op);
     start_run(op);
     return rdl_op_advance(op);

@@ -69,6 +69,9 @@ void rdl_op_note_end(rdl_op *op, rdl_status status);
 /* Gives back what the op holds, finished or not; not the ticket. */
 void rdl_op_fini(rdl_op *op);
 
+/* What the runner is asked to do for a call whose blocks are all alike. */
+rdl_request rdl_op_request(const rdl_lane *lane, const rdl_arguments *arguments);
+
 /* With the turn: goes on until done (RDL_OK), until it would wait for member
  * run.peer or for a slot (RDL_AGAIN), or until it has failed. */
 rdl_status rdl_op_advance(rdl_op *op);

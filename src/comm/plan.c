@@ -195,11 +195,18 @@ static bool wants_blocks(const rdl_shape *shape)
     return rdl_choose(shape->choices, shape) != RDL_STREAMED;
 }
 
+bool rdl_plan_is_small(const rdl_shape *shape)
+{
+    return !rdl_plan_fits_line(shape) && input_most(shape) <= RDL_SMALL &&
+           shape->operation != RDL_OP_SEND_RECV && !wants_two_phases(shape);
+}
+
 /* A small all_reduce has no phase after which inputs may be written, and a reduction
  * to a root would be the root's work alone. */
 bool rdl_plan_may_map(const rdl_shape *shape)
 {
-    if (rdl_plan_fits_line(shape) || shape->operation == RDL_OP_REDUCE)
+    if (rdl_plan_fits_line(shape) || rdl_plan_is_small(shape) ||
+        shape->operation == RDL_OP_REDUCE)
         return false;
     return shape->operation != RDL_OP_ALL_REDUCE || wants_two_phases(shape);
 }
@@ -259,6 +266,13 @@ static void choose_mapped(rdl_plan *plan)
     }
 }
 
+static void choose_small(rdl_plan *plan)
+{
+    plan->small = true;
+    plan->piece = RDL_SMALL;
+    plan->algorithm = has_blocks(&plan->shape) ? RDL_STREAMED : RDL_ONE_SHOT;
+}
+
 static void choose(rdl_plan *plan, size_t window)
 {
     const rdl_shape *s = &plan->shape;
@@ -302,6 +316,8 @@ rdl_plan rdl_plan_make(const rdl_shape *shape, size_t window)
 
     if (window == RDL_PLAN_MAPPED)
         choose_mapped(&plan);
+    else if (window == RDL_PLAN_SMALL)
+        choose_small(&plan);
     else
         choose(&plan, window);
     switch (plan.algorithm) {
@@ -326,7 +342,7 @@ rdl_plan rdl_plan_make(const rdl_shape *shape, size_t window)
         plan.steps_in_round = 6 + shape->size;
         break;
     }
-    plan.steps_at_end = plan.in_line ? 0 : STEPS_AT_END;
+    plan.steps_at_end = plan.in_line || plan.small ? 0 : STEPS_AT_END;
     return plan;
 }
 

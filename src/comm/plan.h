@@ -9,7 +9,9 @@
  * the window is entered that much further. Windows are the line's payload
  * (inline), or one of two halves of the lease in turn: who publishes round k + 1
  * has read all of round k - 1, so its half is free. A mapped plan is one round in
- * which nothing is staged: a window is the member's whole input, or its output. */
+ * which nothing is staged: a window is the member's whole input, or its output. A
+ * small plan is one round whose window is a part of this rank's nook, which stays
+ * as it is until its own turn comes again: so no phase has to follow. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RDL_COMM_PLAN_H
 #define RDL_COMM_PLAN_H
@@ -105,6 +107,7 @@ typedef struct rdl_plan {
     rdl_algorithm algorithm;
     bool in_line;    /* windows are payloads */
     bool mapped;     /* windows are the members' buffers */
+    bool small;      /* windows are parts of nooks */
     size_t piece;    /* bytes of user data per round (of a block if BLOCKED) */
     size_t slice;    /* TWO_PHASE: bytes a rank reduces per round */
     uint64_t rounds; /* at least 1 */
@@ -127,6 +130,15 @@ bool rdl_plan_reads_outputs(const rdl_shape *shape);
 
 /* Where the steps go on behind the first AWAIT of a mapped plan. */
 #define RDL_PLAN_MAPPED_ON 3
+
+/* As a window: all members have a nook. Only for a shape that is small. */
+#define RDL_PLAN_SMALL (SIZE_MAX - 1)
+
+/* Whether the call is made through nooks, where all members have one. */
+bool rdl_plan_is_small(const rdl_shape *shape);
+
+/* Where the steps wait for the first time in a small plan. */
+#define RDL_PLAN_SMALL_AWAIT 2
 
 /* Whether that member's input is read; what this rank hands over; and the most that
  * any member does, in bytes. */

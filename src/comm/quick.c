@@ -2,7 +2,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/quick.h"
 
+#include "comm/nook.h"
 #include "comm/reduce.h"
+#include "comm/run.h"
 #include "comm/verdict.h"
 #include "comm/world.h"
 
@@ -13,7 +15,7 @@ static size_t bytes_of(const rdl_arguments *a)
     return a->count * rdl_dtype_bytes(a->dtype);
 }
 
-/* How many blocks a line holds: one, or one for each member; 0: the runner's. */
+/* How many blocks a member gives: one, or one for each member; 0: the runner's. */
 static size_t blocks_of(const rdl_lane *lane, rdl_operation operation)
 {
     switch (operation) {
@@ -39,20 +41,35 @@ static bool wants_pins(rdl_heap *heap, const rdl_arguments *a)
     return rdl_heap_has(heap, a->input) || rdl_heap_has(heap, a->output);
 }
 
-bool rdl_quick_takes(const rdl_quick *q)
+/* What a member gives, in bytes; more than RDL_SMALL: it is not for us. */
+static size_t given(const rdl_lane *lane, const rdl_arguments *a)
+{
+    size_t blocks = blocks_of(lane, a->operation);
+
+    return blocks > 0 && a->count <= RDL_SMALL ? blocks * bytes_of(a) : SIZE_MAX;
+}
+
+/* Rules of the user's may want another way. */
+static bool find_part(rdl_quick *q)
+{
+    q->part =
+        q->lane->world->choices.count == 0 ? rdl_nook_next(q->lane) : 0;
+    return q->part != 0;
+}
+
+bool rdl_quick_takes(rdl_quick *q)
 {
     const rdl_arguments *a = q->arguments;
     rdl_world *world = q->lane->world;
+    size_t bytes = given(q->lane, a);
 
-    size_t blocks = blocks_of(q->lane, a->operation);
-
-    return blocks > 0 && a->count <= RDL_INLINE &&
-           blocks * bytes_of(a) <= RDL_INLINE && q->lane->comm->size > 1 &&
+    return bytes <= RDL_SMALL && q->lane->comm->size > 1 &&
            rdl_turns_is(&q->lane->turns, q->ticket) &&
            /* Pairs with the release in comm/lane.c. */
            atomic_load_explicit(&q->lane->prepared, memory_order_acquire) &&
            world->trace == NULL && world->delay == NULL &&
-           !wants_pins(&world->heap, a);
+           !wants_pins(&world->heap, a) &&
+           (bytes <= RDL_INLINE || find_part(q));
 }
 
 /* --- the call --------------------------------------------------------------- */
@@ -92,15 +109,30 @@ static bool gives(const rdl_lane *lane, const rdl_arguments *a)
            a->root == lane->comm->me;
 }
 
-/* This rank's line: what it gives, and the call. Returns the fingerprint. */
-static uint64_t publish(rdl_lane *lane, const rdl_arguments *a)
+static rdl_offer offer_of(uint64_t part)
+{
+    return (rdl_offer){ .offset = part,
+                        .bytes = RDL_SMALL,
+                        .kinds = RDL_OFFER_NOOK };
+}
+
+/* This rank's line: what it gives or where that lies, and the call. Returns the
+ * fingerprint. */
+static uint64_t publish(rdl_lane *lane, const rdl_arguments *a, uint64_t part)
 {
     rdl_description call = describe(lane, a);
     uint64_t fingerprint = lane->world->uncompared ? 0 : rdl_fingerprint(&call);
-    size_t bytes = blocks_of(lane, a->operation) * bytes_of(a);
+    size_t bytes = given(lane, a);
+    unsigned char *to = rdl_lane_payload(lane);
 
+    if (part != 0) {
+        rdl_offer mine = offer_of(part);
+
+        memcpy(to, &mine, sizeof mine);
+        to = rdl_lane_peer_staging(lane, lane->comm->me, part);
+    }
     if (bytes > 0 && a->operation != RDL_OP_BARRIER && gives(lane, a))
-        memcpy(rdl_lane_payload(lane), a->input, bytes);
+        memcpy(to, a->input, bytes);
     rdl_lane_publish(lane, fingerprint, &call);
     return fingerprint;
 }
@@ -125,13 +157,44 @@ static rdl_status meet(rdl_lane *lane, uint64_t fingerprint, rdl_limit *limit)
     return same || lane->world->uncompared ? RDL_OK : rdl_run_judge(lane, NULL);
 }
 
-/* at: in each line. */
-static void combine(rdl_lane *lane, const rdl_arguments *a, size_t at)
+/* Whether all have put their data into nooks; where they are. */
+static bool all_have_nooks(rdl_lane *lane)
+{
+    bool all = true;
+
+    for (int i = 0; i < lane->comm->size; i++) {
+        rdl_peer *peer = &lane->peers[i];
+        rdl_offer o;
+
+        memcpy(&o, rdl_lane_peer_payload(lane, i), sizeof o);
+        all = all && (o.kinds & RDL_OFFER_NOOK) != 0 && o.bytes == RDL_SMALL &&
+              rdl_offer_makes_sense(&o);
+        peer->offered = o.offset;
+        if (all) /* for the account */
+            rdl_pieces_touch(&lane->world->mapping->arena.pieces,
+                             (const unsigned char *)peer->slice + o.offset,
+                             RDL_SMALL);
+    }
+    return all;
+}
+
+/* What that member gives. */
+static const unsigned char *data_of(const rdl_lane *lane, int member,
+                                    bool in_nook)
+{
+    return in_nook ? rdl_lane_peer_staging(lane, member,
+                                           lane->peers[member].offered)
+                   : rdl_lane_peer_payload(lane, member);
+}
+
+/* at: in each member's data. */
+static void combine(rdl_lane *lane, const rdl_arguments *a, bool in_nook,
+                    size_t at)
 {
     const void *inputs[RDL_MAX_RANKS];
 
     for (int i = 0; i < lane->comm->size; i++)
-        inputs[i] = rdl_lane_peer_payload(lane, i) + at;
+        inputs[i] = data_of(lane, i, in_nook) + at;
     rdl_combine(&(rdl_reducer){ .dtype = a->dtype,
                                 .reduction = a->reduction,
                                 .factor = a->factor,
@@ -139,16 +202,17 @@ static void combine(rdl_lane *lane, const rdl_arguments *a, size_t at)
                 a->output, inputs, lane->comm->size, a->count);
 }
 
-static void take_all(rdl_lane *lane, const rdl_arguments *a, size_t at)
+static void take_all(rdl_lane *lane, const rdl_arguments *a, bool in_nook,
+                     size_t at)
 {
     unsigned char *to = a->output;
     size_t bytes = bytes_of(a);
 
     for (int i = 0; i < lane->comm->size; i++, to += bytes)
-        memcpy(to, rdl_lane_peer_payload(lane, i) + at, bytes);
+        memcpy(to, data_of(lane, i, in_nook) + at, bytes);
 }
 
-static void take(rdl_lane *lane, const rdl_arguments *a)
+static void take(rdl_lane *lane, const rdl_arguments *a, bool in_nook)
 {
     size_t mine = (size_t)lane->comm->me * bytes_of(a);
     bool root = a->root == lane->comm->me;
@@ -157,48 +221,74 @@ static void take(rdl_lane *lane, const rdl_arguments *a)
         return;
     switch (a->operation) {
     case RDL_OP_ALL_REDUCE:
-        combine(lane, a, 0);
+        combine(lane, a, in_nook, 0);
         break;
     case RDL_OP_REDUCE:
         if (root)
-            combine(lane, a, 0);
+            combine(lane, a, in_nook, 0);
         break;
     case RDL_OP_REDUCE_SCATTER:
-        combine(lane, a, mine);
+        combine(lane, a, in_nook, mine);
         break;
     case RDL_OP_ALL_TO_ALL:
-        take_all(lane, a, mine);
+        take_all(lane, a, in_nook, mine);
         break;
     case RDL_OP_SCATTER:
-        memcpy(a->output, rdl_lane_peer_payload(lane, a->root) + mine,
+        memcpy(a->output, data_of(lane, a->root, in_nook) + mine,
                bytes_of(a));
         break;
     case RDL_OP_BROADCAST:
         if (!root)
-            memcpy(a->output, rdl_lane_peer_payload(lane, a->root), bytes_of(a));
+            memcpy(a->output, data_of(lane, a->root, in_nook), bytes_of(a));
         break;
     case RDL_OP_ALL_GATHER:
-        take_all(lane, a, 0);
+        take_all(lane, a, in_nook, 0);
         break;
     case RDL_OP_GATHER:
         if (root)
-            take_all(lane, a, 0);
+            take_all(lane, a, in_nook, 0);
         break;
     default: /* a barrier */
         break;
     }
 }
 
-static rdl_status go(rdl_lane *lane, const rdl_arguments *a, rdl_limit *limit)
+/* Some member has no nook: on with the runner, as all do. */
+static rdl_status go_on_slowly(const rdl_quick *q, rdl_limit *limit)
 {
+    const rdl_arguments *a = q->arguments;
+    rdl_lane *lane = q->lane;
+    rdl_request request = rdl_op_request(lane, a);
+    rdl_offer mine = offer_of(q->part);
+    rdl_status st;
+    rdl_run run;
+
+    rdl_run_take_over(&run, lane, &request, &mine);
+    while ((st = rdl_run_advance(&run)) == RDL_AGAIN) {
+        st = rdl_lane_await(lane, run.peer, limit);
+        if (st != RDL_OK)
+            break;
+    }
+    rdl_run_end(&run);
+    return st;
+}
+
+static rdl_status go(const rdl_quick *q, rdl_limit *limit)
+{
+    const rdl_arguments *a = q->arguments;
+    rdl_lane *lane = q->lane;
     uint64_t fingerprint;
 
     RDL_TRY(rdl_lane_state(lane));
     lane->number++;
     rdl_recorder_begin(&lane->world->recorder, limit->record, lane->number);
-    fingerprint = publish(lane, a);
+    fingerprint = publish(lane, a, q->part);
+    if (q->part != 0 && gives(lane, a)) /* meanwhile */
+        rdl_nook_prepare(lane, given(lane, a));
     RDL_TRY(meet(lane, fingerprint, limit));
-    take(lane, a);
+    if (q->part != 0 && !all_have_nooks(lane))
+        return go_on_slowly(q, limit);
+    take(lane, a, q->part != 0);
     rdl_lane_pass(lane);
     return RDL_OK;
 }
@@ -211,7 +301,7 @@ rdl_status rdl_quick_run(const rdl_quick *q)
                         .operation = rdl_operation_name(a->operation),
                         .record = record(lane, a),
                         .site = a->site };
-    rdl_status st = go(lane, a, &limit);
+    rdl_status st = go(q, &limit);
 
     if (st == RDL_OK)
         atomic_fetch_add_explicit(&lane->world->n_collectives, 1,

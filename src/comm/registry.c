@@ -8,6 +8,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/memory.h"
 #include "base/ranks.h"
+#include "comm/nook.h"
 #include "comm/world.h"
 
 #include <inttypes.h>
@@ -151,6 +152,7 @@ static void clear_lane(rdl_world *world, rdl_lane *lane)
     lane->mine = (rdl_slot_ref){ 0 };
     lane->sequence = 0;
     lane->number = 0;
+    lane->nook_uses = 0;
     atomic_store_explicit(&lane->failure, RDL_OK, memory_order_relaxed);
     atomic_store_explicit(&lane->reported, false, memory_order_relaxed);
     atomic_store_explicit(&lane->stream, 0, memory_order_relaxed);
@@ -220,19 +222,27 @@ static bool has_gone(const rdl_lane *lane, int member)
                                 memory_order_acquire) != 0;
 }
 
-/* Gives a dormant lane's slot back if that is possible. */
-static bool dissolve(rdl_world *world, rdl_lane *lane)
+bool rdl_registry_all_passed(const rdl_lane *lane)
 {
-    /* A failed lane has no operation that everybody passed; it stays. */
+    /* A failed lane has no operation that everybody passed. */
     if (atomic_load_explicit(&lane->failure, memory_order_relaxed) != RDL_OK)
         return false;
     for (int i = 0; i < lane->comm->size; i++)
         if (i != lane->comm->me && !has_passed(lane, i) && !has_gone(lane, i))
             return false;
+    return true;
+}
+
+/* Gives a dormant lane's slot back if that is possible. */
+static bool dissolve(rdl_world *world, rdl_lane *lane)
+{
+    if (!rdl_registry_all_passed(lane))
+        return false;
     if (rdl_ghosts_put(&world->ghosts, lane->key,
                        (rdl_ghost){ lane->sequence, lane->number }) != RDL_OK)
         return false;
     rdl_shelf_give_slot(&world->shelf, &lane->mine);
+    rdl_nook_give(lane);
     world->n_slots--;
     wake_up(world, lane);
     rdl_map_remove(&world->lanes, lane->key);

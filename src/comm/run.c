@@ -3,28 +3,12 @@
 #include "comm/run.h"
 
 #include "base/copy.h"
+#include "comm/nook.h"
 #include "comm/reduce.h"
 #include "comm/verdict.h"
 #include "comm/world.h"
 
 #include <string.h>
-
-/* What the first line of a call says that does not fit a line. */
-typedef struct offer {
-    uint64_t offset; /* of the lease, in the slice */
-    uint64_t bytes;
-    uint64_t input; /* in the heap */
-    uint64_t output;
-    uint64_t kinds;
-} offer;
-
-enum {
-    CAN_READ = 1,   /* heaps are mapped here */
-    HAS_INPUT = 2,  /* the input is in this rank's heap */
-    HAS_OUTPUT = 4, /* and the output */
-};
-
-_Static_assert(sizeof(offer) <= RDL_INLINE, "an offer travels in a line");
 
 static rdl_description describe(const rdl_lane *lane, const rdl_request *request)
 {
@@ -63,21 +47,23 @@ static bool place(rdl_heap *heap, const void *memory, size_t bytes, size_t most,
     return fits_heap(*at, most, rdl_heap_shared(heap));
 }
 
-static offer make_offer(const rdl_run *run)
+static rdl_offer make_offer(const rdl_run *run)
 {
     const rdl_request *request = run->request;
     const rdl_shape *shape = &request->shape;
     rdl_heap *heap = &run->lane->world->heap;
     size_t most = rdl_plan_input_most(shape);
-    offer o = { .offset = run->lease.offset, .bytes = run->lease.bytes };
+    rdl_offer o = { .offset = run->lease.offset, .bytes = run->lease.bytes };
 
+    if (run->small)
+        o.kinds = RDL_OFFER_NOOK;
     if (rdl_heap_shared(heap) == 0 || !rdl_plan_may_map(shape))
         return o;
-    o.kinds = CAN_READ;
+    o.kinds = RDL_OFFER_READS;
     if (place(heap, request->input, rdl_plan_input(shape), most, &o.input))
-        o.kinds |= HAS_INPUT;
+        o.kinds |= RDL_OFFER_HAS_INPUT;
     if (place(heap, request->output, most, most, &o.output))
-        o.kinds |= HAS_OUTPUT;
+        o.kinds |= RDL_OFFER_HAS_OUTPUT;
     return o;
 }
 
@@ -90,20 +76,20 @@ static offer make_offer(const rdl_run *run)
 /* Whether the offer of that member is fit for a mapped plan; a member that writes
  * nonsense must not make us read elsewhere. All come to the same answer, also those
  * who cannot read it. */
-static bool can_map(const rdl_run *run, const offer *o, int member)
+static bool can_map(const rdl_run *run, const rdl_offer *o, int member)
 {
     const rdl_shape *shape = &run->request->shape;
     size_t most = rdl_plan_input_most(shape);
     size_t heap = run->lane->world->mapping->arena.heap_bytes;
 
-    if ((o->kinds & CAN_READ) == 0 || !rdl_plan_may_map(shape))
+    if ((o->kinds & RDL_OFFER_READS) == 0 || !rdl_plan_may_map(shape))
         return false;
     if (rdl_plan_gives(shape, member) &&
-        ((o->kinds & HAS_INPUT) == 0 ||
+        ((o->kinds & RDL_OFFER_HAS_INPUT) == 0 ||
          (o->input != 0 && !fits_heap(o->input, most, heap))))
         return false;
     return !rdl_plan_reads_outputs(shape) ||
-           ((o->kinds & HAS_OUTPUT) != 0 && fits_heap(o->output, most, heap));
+           ((o->kinds & RDL_OFFER_HAS_OUTPUT) != 0 && fits_heap(o->output, most, heap));
 }
 
 /* --- the beginning --------------------------------------------------------- */
@@ -112,16 +98,35 @@ static bool can_map(const rdl_run *run, const offer *o, int member)
 static rdl_plan first_plan(rdl_run *run)
 {
     rdl_shape shape = run->request->shape;
-    offer mine;
+    rdl_offer mine;
 
     if (rdl_plan_fits_line(&shape))
         return rdl_plan_make(&shape, run->window);
+    if (run->small)
+        return rdl_plan_make(&shape, RDL_PLAN_SMALL);
     mine = make_offer(run);
     if (can_map(run, &mine, shape.me) && rdl_plan_gives(&shape, shape.me))
         return rdl_plan_make(&shape, RDL_PLAN_MAPPED);
     if (run->window == 0)
         shape.operation = RDL_OP_BARRIER; /* it only says so */
     return rdl_plan_make(&shape, run->window);
+}
+
+static rdl_lease part_of_nook(uint64_t offset)
+{
+    return (rdl_lease){ .offset = offset, .bytes = RDL_SMALL };
+}
+
+/* Without a nook a small call looks for a lease like any other. */
+static rdl_lease find_room(rdl_run *run)
+{
+    const rdl_shape *shape = &run->request->shape;
+    uint64_t part = rdl_plan_is_small(shape) ? rdl_nook_next(run->lane) : 0;
+
+    run->small = part != 0;
+    return run->small ? part_of_nook(part)
+                      : rdl_shelf_take_lease(&run->lane->world->shelf,
+                                             2 * rdl_plan_wish(shape));
 }
 
 void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
@@ -133,11 +138,25 @@ void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request)
     if (!lane->world->uncompared) /* else all are 0 */
         run->fingerprint = rdl_fingerprint(&run->description);
     if (!rdl_plan_fits_line(shape))
-        run->lease =
-            rdl_shelf_take_lease(&lane->world->shelf, 2 * rdl_plan_wish(shape));
+        run->lease = find_room(run);
     run->window = run->lease.bytes / 2;
     run->plan = first_plan(run);
     run->streaming = request->output_bytes >= lane->world->streams_from;
+}
+
+void rdl_run_take_over(rdl_run *run, rdl_lane *lane, const rdl_request *request,
+                       const rdl_offer *mine)
+{
+    *run = (rdl_run){ .lane = lane,
+                      .request = request,
+                      .lease = part_of_nook(mine->offset),
+                      .window = RDL_SMALL / 2,
+                      .small = true,
+                      .step = RDL_PLAN_SMALL_AWAIT };
+    run->description = describe(lane, request);
+    if (!lane->world->uncompared)
+        run->fingerprint = rdl_fingerprint(&run->description);
+    run->plan = rdl_plan_make(&request->shape, RDL_PLAN_SMALL);
 }
 
 void rdl_run_end(rdl_run *run)
@@ -152,6 +171,8 @@ void rdl_run_end(rdl_run *run)
 
 static uint64_t half(const rdl_run *run)
 {
+    if (run->plan.small)
+        return 0;
     return (rdl_plan_round(&run->plan, run->step) & 1) * run->window;
 }
 
@@ -189,7 +210,7 @@ static void stage(rdl_run *run, const rdl_step *step)
 static void publish(rdl_run *run)
 {
     if (!run->agreed && !rdl_plan_fits_line(&run->request->shape)) {
-        offer mine = make_offer(run);
+        rdl_offer mine = make_offer(run);
 
         memcpy(rdl_lane_payload(run->lane), &mine, sizeof mine);
     }
@@ -254,9 +275,7 @@ static bool all_made_this_call(const rdl_run *run)
     return true;
 }
 
-/* Whether the offer lies in staging: a member that writes nonsense must not make
- * us read elsewhere. */
-static bool makes_sense(const offer *o)
+bool rdl_offer_makes_sense(const rdl_offer *o)
 {
     return o->bytes == 0 ||
            (o->bytes <= RDL_STAGING_MOST && o->offset >= RDL_STAGING_AT &&
@@ -275,20 +294,25 @@ typedef struct agreement {
     uint64_t most;
     bool mapped;    /* all can */
     bool some_hope; /* and have staged nothing */
+    bool small;     /* all have a nook */
+    bool some_nook;
 } agreement;
 
 static void read_offer(rdl_run *run, int member, agreement *a)
 {
     rdl_peer *peer = &run->lane->peers[member];
-    offer o;
-    bool maps;
+    rdl_offer o;
+    bool maps, nook;
 
     memcpy(&o, rdl_lane_peer_payload(run->lane, member), sizeof o);
     maps = can_map(run, &o, member);
     a->mapped = a->mapped && maps;
     a->some_hope |= maps && rdl_plan_gives(&run->request->shape, member);
-    if (!makes_sense(&o))
+    if (!rdl_offer_makes_sense(&o))
         o.bytes = 0;
+    nook = (o.kinds & RDL_OFFER_NOOK) != 0 && o.bytes == RDL_SMALL;
+    a->small = a->small && nook;
+    a->some_nook |= nook;
     a->least = o.bytes < a->least ? o.bytes : a->least;
     a->most = o.bytes > a->most ? o.bytes : a->most;
     peer->offered = o.offset;
@@ -338,7 +362,10 @@ static void go_on_mapped(rdl_run *run)
  * same offers. */
 static void agree(rdl_run *run)
 {
-    agreement a = { run->lease.bytes, run->lease.bytes, true, false };
+    agreement a = { .least = run->lease.bytes,
+                    .most = run->lease.bytes,
+                    .mapped = true,
+                    .small = run->small };
 
     for (int i = 0; i < run->lane->comm->size; i++)
         read_offer(run, i, &a);
@@ -348,7 +375,9 @@ static void agree(rdl_run *run)
     }
     for (int i = 0; i < run->lane->comm->size && a.least > 0; i++)
         note_pieces(run, &run->lane->peers[i], a.least);
-    if (!(a.some_hope && HOPES_COUNT) &&
+    if (a.small)
+        return;
+    if (!(a.some_hope && HOPES_COUNT) && !a.some_nook &&
         (OWN_WINDOW_WILL_DO || (a.least == a.most && a.least > 0)))
         return;
     run->window = a.least / 2;
@@ -392,8 +421,9 @@ static rdl_status take(rdl_run *run, const rdl_step *step)
         rdl_copy(to, from, step->bytes, run->streaming);
     if (run->streaming)
         rdl_copy_settle(); /* before whatever says that the call is done */
-    return run->plan.in_line ? RDL_OK
-                             : rdl_lane_check_peer(run->lane, step->peer);
+    return run->plan.in_line || run->plan.small
+               ? RDL_OK
+               : rdl_lane_check_peer(run->lane, step->peer);
 }
 
 /* Whether members read soon what this step writes. */
@@ -423,7 +453,7 @@ static rdl_status reduce(rdl_run *run, const rdl_step *step)
                         .isa = run->lane->world->isa,
                         .streaming = run->streaming && !is_read_on(run, step) },
         output, inputs, size, step->bytes / rdl_dtype_bytes(request->dtype));
-    for (int i = 0; i < size && !run->plan.in_line; i++)
+    for (int i = 0; i < size && !run->plan.in_line && !run->plan.small; i++)
         RDL_TRY(rdl_lane_check_peer(run->lane, i));
     return RDL_OK;
 }

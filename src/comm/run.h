@@ -24,6 +24,28 @@ typedef struct rdl_request {
     size_t output_bytes;
 } rdl_request;
 
+/* What the first line of a call says that does not fit a line. */
+typedef struct rdl_offer {
+    uint64_t offset; /* of the lease or the part of a nook, in the slice */
+    uint64_t bytes;
+    uint64_t input; /* in the heap */
+    uint64_t output;
+    uint64_t kinds;
+} rdl_offer;
+
+enum {
+    RDL_OFFER_READS = 1,      /* heaps are mapped here */
+    RDL_OFFER_HAS_INPUT = 2,  /* the input is in this rank's heap */
+    RDL_OFFER_HAS_OUTPUT = 4, /* and the output */
+    RDL_OFFER_NOOK = 8        /* it is a part of a nook, with all of the input */
+};
+
+_Static_assert(sizeof(rdl_offer) <= RDL_INLINE, "an offer travels in a line");
+
+/* Whether the offer lies in staging: a member that writes nonsense must not make
+ * us read elsewhere. */
+bool rdl_offer_makes_sense(const rdl_offer *offer);
+
 typedef struct rdl_run {
     rdl_lane *lane;
     const rdl_request *request;
@@ -33,6 +55,7 @@ typedef struct rdl_run {
     rdl_lease lease;
     size_t window;  /* bytes of a half that all members have */
     bool agreed;    /* all members made this call, and window is known */
+    bool small;     /* the lease is a part of the lane's nook */
     bool streaming; /* the output is stored past the caches */
     /* The cursor. */
     uint64_t step;
@@ -42,6 +65,11 @@ typedef struct rdl_run {
 /* The caller holds the drive lock of a prepared lane that has not failed, and has
  * counted the call in lane->number. */
 void rdl_run_begin(rdl_run *run, rdl_lane *lane, const rdl_request *request);
+
+/* The same for a small call whose first phase is published and has been awaited, with
+ * this offer: some member has no nook. */
+void rdl_run_take_over(rdl_run *run, rdl_lane *lane, const rdl_request *request,
+                       const rdl_offer *mine);
 
 /* Goes on until done (RDL_OK), until it would wait for run->peer (RDL_AGAIN), or
  * until the lane fails. */

@@ -253,6 +253,7 @@ static rdl_status choose_patience(rdl_world *world)
     RDL_TRY(rdl_topology_usable_cores_at("", &all, &cores));
     world->choices.cores =
         world->size <= cores ? RDL_CORES_EACH : RDL_CORES_SHARED;
+    world->cores = cores;
     choose_stores(world, cores);
     if (!world->patience.given)
         world->patience = rdl_patience_of(world->size, cores);

@@ -40,6 +40,7 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
+    int cores; /* that all ranks have together; 0: not known yet */
     rdl_isa isa;         /* of the arithmetic */
     size_t streams_from; /* outputs of so many bytes are stored past the caches */
     rdl_choices choices;    /* of algorithms */
@@ -55,6 +56,8 @@ struct rdl_world {
     rdl_lane *free_lanes;
     rdl_lane *dormant_first; /* closed longest ago */
     rdl_lane *dormant_last;
+    rdl_lane *nook_owners[RDL_NOOKS_MOST];
+    uint32_t nook_hand; /* whose nook is looked at next */
     uint32_t n_lanes;
     uint32_t n_open;
     uint32_t n_slots;
@@ -125,6 +128,10 @@ rdl_status rdl_registry_open_shrunk(rdl_lane *from, const int *ranks, int count,
  * key's last slot stopped. RDL_AGAIN: none is free, and one will be when others have
  * passed what was closed. RDL_NO_MEMORY: too many are open. */
 rdl_status rdl_registry_give_slot(rdl_world *world, rdl_lane *lane);
+
+/* Whether no other member needs what the lane's lines and nook say; the caller has its
+ * turn. */
+bool rdl_registry_all_passed(const rdl_lane *lane);
 
 /* RDL_NO_MEMORY, with the sentence: it has been waited for in vain. */
 rdl_status rdl_registry_no_slot(rdl_world *world);

@@ -483,7 +483,7 @@ static bool minds(kind call, int without)
 
 static void compare_all(rdl_world *world, void *arg)
 {
-    static const size_t counts[] = { 1000, 17001, LONGEST };
+    static const size_t counts[] = { 1500, 17001, LONGEST };
     bool sums;
 
     (void)arg;

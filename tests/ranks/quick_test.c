@@ -6,10 +6,13 @@
 
 #include <raddle/trace.h>
 #include <raddle/work.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CALLS 400
-#define BYTES 48
+#define LINE 48    /* bytes that fit a line */
+#define BYTES 4200 /* a little more than what is small */
 
 static const rdl_dtype dtypes[] = { RDL_INT8, RDL_INT64, RDL_FLOAT32,
                                     RDL_BFLOAT16 };
@@ -27,8 +30,10 @@ static one draw(rdl_world *world, uint64_t *seed)
     int rank = rdl_world_rank(world), size = rdl_world_size(world);
     one c = { .operation = (int)(rdl_test_random(seed) % 9),
               .dtype = dtypes[rdl_test_random(seed) % 4] };
+    size_t most;
 
-    c.count = rdl_test_random(seed) % (BYTES / rdl_dtype_bytes(c.dtype) + 1);
+    most = rdl_test_random(seed) % 2 == 0 ? LINE : BYTES;
+    c.count = rdl_test_random(seed) % (most / rdl_dtype_bytes(c.dtype) + 1);
     if (c.operation >= 6) /* a block for each member */
         c.count /= (size_t)size;
     c.root = (int)(rdl_test_random(seed) % (uint64_t)size);
@@ -93,7 +98,7 @@ static void take_either_way(rdl_world *world, void *arg)
 {
     uint64_t seed = *(const uint64_t *)arg;
     uint64_t mine = seed + 1000 * (uint64_t)rdl_world_rank(world);
-    unsigned char first[8 * BYTES], second[8 * BYTES];
+    unsigned char *first = malloc(8 * BYTES), *second = malloc(8 * BYTES);
 
     for (int i = 0; i < CALLS; i++) {
         one c = draw(world, &seed);
@@ -101,13 +106,15 @@ static void take_either_way(rdl_world *world, void *arg)
 
         run(world, &c, first, quick);
         run(world, &c, second, !quick);
-        CHECK(memcmp(first, second, sizeof first) == 0);
+        CHECK(memcmp(first, second, 8 * BYTES) == 0);
     }
+    free(first);
+    free(second);
 }
 
-static void both(int size)
+static void both(int size, bool last_is_short)
 {
-    rdl_test_job job = { .size = size };
+    rdl_test_job job = { .size = size, .last_is_short = last_is_short };
     uint64_t seed = rdl_test_seed() + (uint64_t)size;
 
     rdl_test_worlds(&job, take_either_way, &seed);
@@ -120,7 +127,49 @@ RDL_TEST(the_quick_way_equals_the_plans_and_meets_them)
     static const int sizes[] = { 2, 3, 4, 5, 8 };
 
     for (int i = 0; i < 5; i++)
-        both(sizes[i]);
+        both(sizes[i], false);
+}
+
+/* All go on another way then, those too that had room. */
+RDL_TEST(a_member_without_room_for_small_calls_is_met_by_all)
+{
+    both(2, true);
+    both(3, true);
+}
+
+/* More groups than a rank has nooks, each of which keeps one for a while. */
+static void use_many_groups(rdl_world *world, void *arg)
+{
+    enum { GROUPS = 100, ROUNDS = 20 };
+    rdl_group groups[GROUPS];
+    int64_t in[64], out[64];
+    int rank = rdl_world_rank(world);
+    char name[16];
+
+    (void)arg;
+    for (int g = 0; g < GROUPS; g++) {
+        snprintf(name, sizeof name, "g%d", g);
+        CHECK_OK(rdl_group_open(world, (int[]){ 0, 1 }, 2, name, &groups[g]));
+    }
+    for (int i = 0; i < GROUPS * ROUNDS; i++) {
+        for (int k = 0; k < 64; k++)
+            in[k] = (i + k) << rank;
+        CHECK_OK(rdl_all_reduce(world, groups[i % GROUPS], in, out, 64,
+                                RDL_INT64, RDL_SUM, NULL));
+        for (int k = 0; k < 64; k++)
+            CHECK_INT(out[k], 3 * (i + k));
+    }
+    for (int g = 0; g < GROUPS; g++)
+        CHECK_OK(rdl_group_close(world, groups[g]));
+}
+
+RDL_TEST(groups_without_number_share_the_room_for_small_calls)
+{
+    rdl_test_job job = { .size = 2 };
+
+    rdl_test_worlds(&job, use_many_groups, NULL);
+    job.processes = true;
+    rdl_test_worlds(&job, use_many_groups, NULL);
 }
 
 /* Who differs is found whichever way each took. */

@@ -20,6 +20,7 @@ typedef struct rdl_test_job {
     int size;
     bool processes;
     size_t staging_bytes;
+    bool last_is_short; /* the last rank has the least staging, on a host of its own */
     int groups;
     int records;
     int64_t timeout_ms; /* 0: 20 s, so that a hang fails the test with a sentence */
