@@ -344,7 +344,10 @@ static rdl_status make(const plan_of_call *p, rdl_op *op)
 
 static rdl_status run_here(const plan_of_call *p)
 {
-    rdl_quick quick = { p->lane, p->ticket, p->arguments, p->timeout_ms, 0 };
+    rdl_quick quick = { .lane = p->lane,
+                        .ticket = p->ticket,
+                        .arguments = p->arguments,
+                        .timeout_ms = p->timeout_ms };
     rdl_status st;
     rdl_op op;
 

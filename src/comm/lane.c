@@ -180,10 +180,31 @@ void rdl_lane_pass(rdl_lane *lane)
                           memory_order_release);
 }
 
+void rdl_lane_pass_aloud(rdl_lane *lane)
+{
+    /* Sequentially consistent for the bells. */
+    atomic_store_explicit(&lane->mine.slot->passed, PASSED(lane->sequence),
+                          memory_order_seq_cst);
+    rdl_lane_ring(lane);
+}
+
+static uint64_t passed_by(rdl_lane *lane, int peer)
+{
+    rdl_peer *p = &lane->peers[peer];
+
+    if (p->slot == NULL)
+        p->slot = rdl_table_find(p->slice, lane->key, &p->tag);
+    return p->slot != NULL ? atomic_load_explicit(&p->slot->passed,
+                                                  memory_order_seq_cst)
+                           : 0;
+}
+
 bool rdl_lane_arrived(rdl_lane *lane, int peer)
 {
     rdl_peer *p = &lane->peers[peer];
 
+    if (__builtin_expect(lane->settling != 0, 0))
+        return passed_by(lane, peer) >= lane->settling;
     if (p->slot != NULL) {
         uint64_t word = atomic_load_explicit(
             &rdl_slot_line(p->slot, lane->sequence)->word, RDL_ARRIVED_ORDER);
@@ -682,6 +703,34 @@ rdl_status rdl_lane_await(rdl_lane *lane, int peer, rdl_limit *limit)
     for (bool first = true; !arrived; first = false)
         RDL_TRY(doze(lane, peer, limit, first, &arrived));
     return RDL_OK;
+}
+
+/* Where even the slowest member is. */
+static void note_settled(rdl_lane *lane)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int i = 0; i < lane->comm->size; i++) {
+        uint64_t passed =
+            i == lane->comm->me ? lane->sequence : passed_by(lane, i);
+
+        least = passed < least ? passed : least;
+    }
+    lane->settled = least;
+}
+
+rdl_status rdl_lane_settle(rdl_lane *lane, uint64_t phase, rdl_limit *limit)
+{
+    rdl_status st = RDL_OK;
+
+    lane->settling = phase;
+    for (int i = 0; i < lane->comm->size && st == RDL_OK; i++)
+        if (i != lane->comm->me)
+            st = rdl_lane_await(lane, i, limit);
+    lane->settling = 0;
+    if (st == RDL_OK)
+        note_settled(lane);
+    return st;
 }
 
 /* --- turns ----------------------------------------------------------------- */

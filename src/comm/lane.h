@@ -71,9 +71,12 @@ struct rdl_lane {
     _Atomic bool prepared;
     rdl_slot_ref mine;  /* slot NULL: not used yet */
     uint64_t sequence;  /* the last phase published */
+    uint64_t settled;   /* a phase that all are known to have passed */
+    uint64_t settling;  /* this rank waits until all have passed it; 0: it does not */
     uint64_t number;    /* of calls */
     uint64_t nook;      /* offset in the slice; 0: none (comm/nook.h) */
     uint32_t nook_uses; /* so many parts of it were used, or looked for */
+    uint64_t nook_phases[RDL_NOOK_PARTS]; /* in which each was used last */
     uint32_t looked_up; /* members, in the system, while waiting */
     uint32_t waits;     /* that were long; comm/seats.h */
     rdl_peer *peers;
@@ -206,6 +209,19 @@ rdl_status rdl_lane_check_peer(rdl_lane *lane, int peer);
 
 /* The readings of every phase up to the present one are done. */
 void rdl_lane_pass(rdl_lane *lane);
+
+/* The same, for an operation from which others may have run ahead: who sleeps for it
+ * is woken. */
+void rdl_lane_pass_aloud(rdl_lane *lane);
+
+/* Every member is here in the present phase, so all have passed the one before. */
+static inline void rdl_lane_met(rdl_lane *lane)
+{
+    lane->settled = lane->sequence - 1;
+}
+
+/* Waits until all members have passed that phase. Fails as rdl_lane_await does. */
+rdl_status rdl_lane_settle(rdl_lane *lane, uint64_t phase, rdl_limit *limit);
 
 #define RDL_LANE_TEXT 256
 

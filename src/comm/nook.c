@@ -62,11 +62,23 @@ static void find(rdl_lane *lane)
 
 uint64_t rdl_nook_next(rdl_lane *lane)
 {
+    uint32_t part;
+
     if (lane->nook == 0 && lane->nook_uses++ % UNLUCKY_PAUSE == 0)
         find(lane);
     if (lane->nook == 0)
         return 0;
-    return lane->nook + PART_OF(lane->nook_uses++) * RDL_SMALL;
+    part = PART_OF(lane->nook_uses++);
+    lane->nook_phases[part] = lane->sequence + 1;
+    return lane->nook + part * RDL_SMALL;
+}
+
+uint64_t rdl_nook_needs(const rdl_lane *lane)
+{
+    uint64_t now = lane->nook_phases[lane->nook_uses % RDL_NOOK_PARTS];
+    uint64_t next = lane->nook_phases[(lane->nook_uses + 1) % RDL_NOOK_PARTS];
+
+    return now > next ? now : next;
 }
 
 static inline void fetch_to_write(const void *line)

@@ -49,11 +49,22 @@ static size_t given(const rdl_lane *lane, const rdl_arguments *a)
     return blocks > 0 && a->count <= RDL_SMALL ? blocks * bytes_of(a) : SIZE_MAX;
 }
 
+static bool gives(const rdl_arguments *a, int member)
+{
+    return (a->operation != RDL_OP_BROADCAST && a->operation != RDL_OP_SCATTER) ||
+           a->root == member;
+}
+
 /* Rules of the user's may want another way. */
 static bool find_part(rdl_quick *q)
 {
-    q->part =
-        q->lane->world->choices.count == 0 ? rdl_nook_next(q->lane) : 0;
+    if (q->lane->world->choices.count > 0)
+        return false;
+    q->small = true;
+    if (!gives(q->arguments, q->lane->comm->me))
+        return true;
+    q->needs = rdl_nook_needs(q->lane);
+    q->part = rdl_nook_next(q->lane);
     return q->part != 0;
 }
 
@@ -70,6 +81,59 @@ bool rdl_quick_takes(rdl_quick *q)
            world->trace == NULL && world->delay == NULL &&
            !wants_pins(&world->heap, a) &&
            (bytes <= RDL_INLINE || find_part(q));
+}
+
+/* --- whom a call waits for -------------------------------------------------- */
+
+/* A one-way call's givers need nobody, and its takers not each other. Only in the
+ * world: a slot of a group may be given back when all have passed what it says, and
+ * who runs ahead does not know who has come at all (adr/0020). */
+static bool is_one_way(const rdl_quick *q)
+{
+    const rdl_lane *lane = q->lane;
+
+    if (lane->index != 0 || lane->world->strict)
+        return false;
+    switch (q->arguments->operation) {
+    case RDL_OP_BROADCAST:
+    case RDL_OP_SCATTER:
+        return true;
+    case RDL_OP_REDUCE:
+    case RDL_OP_GATHER:
+        return !q->small; /* all givers must hear of one without a nook */
+    default:
+        return false;
+    }
+}
+
+/* Whether this rank waits for that member. */
+static bool wants(const rdl_quick *q, int member)
+{
+    const rdl_arguments *a = q->arguments;
+    int me = q->lane->comm->me;
+
+    if (member == me)
+        return false;
+    if (!is_one_way(q))
+        return true;
+    if (a->operation == RDL_OP_BROADCAST || a->operation == RDL_OP_SCATTER)
+        return member == a->root;
+    return me == a->root;
+}
+
+/* So far ahead of the slowest a rank may be: a line less than there are is kept for
+ * who does not run ahead and does not look. */
+#define AHEAD (RDL_LINES - 2)
+
+/* Before a call that runs ahead: all have passed what is about to be written over. */
+static rdl_status make_way(const rdl_quick *q, rdl_limit *limit)
+{
+    rdl_lane *lane = q->lane;
+    uint64_t next = lane->sequence + 1;
+    uint64_t needs = next > AHEAD ? next - AHEAD : 0;
+
+    needs = q->needs > needs ? q->needs : needs;
+    return needs > lane->settled ? rdl_lane_settle(lane, needs, limit) : RDL_OK;
 }
 
 /* --- the call --------------------------------------------------------------- */
@@ -103,62 +167,80 @@ static uint64_t record(const rdl_lane *lane, const rdl_arguments *a)
                             });
 }
 
-static bool gives(const rdl_lane *lane, const rdl_arguments *a)
-{
-    return (a->operation != RDL_OP_BROADCAST && a->operation != RDL_OP_SCATTER) ||
-           a->root == lane->comm->me;
-}
-
+/* Of who gives nothing: it minds nothing. */
 static rdl_offer offer_of(uint64_t part)
 {
     return (rdl_offer){ .offset = part,
-                        .bytes = RDL_SMALL,
+                        .bytes = part != 0 ? RDL_SMALL : 0,
                         .kinds = RDL_OFFER_NOOK };
 }
 
 /* This rank's line: what it gives or where that lies, and the call. Returns the
  * fingerprint. */
-static uint64_t publish(rdl_lane *lane, const rdl_arguments *a, uint64_t part)
+static uint64_t publish(const rdl_quick *q)
 {
+    const rdl_arguments *a = q->arguments;
+    rdl_lane *lane = q->lane;
     rdl_description call = describe(lane, a);
     uint64_t fingerprint = lane->world->uncompared ? 0 : rdl_fingerprint(&call);
     size_t bytes = given(lane, a);
     unsigned char *to = rdl_lane_payload(lane);
 
-    if (part != 0) {
-        rdl_offer mine = offer_of(part);
+    if (q->small) {
+        rdl_offer mine = offer_of(q->part);
 
         memcpy(to, &mine, sizeof mine);
-        to = rdl_lane_peer_staging(lane, lane->comm->me, part);
+        to = rdl_lane_peer_staging(lane, lane->comm->me, q->part);
     }
-    if (bytes > 0 && a->operation != RDL_OP_BARRIER && gives(lane, a))
+    if (bytes > 0 && a->operation != RDL_OP_BARRIER && gives(a, lane->comm->me))
         memcpy(to, a->input, bytes);
     rdl_lane_publish(lane, fingerprint, &call);
     return fingerprint;
 }
 
-/* Until everybody's line is there, and all say the same. */
-static rdl_status meet(rdl_lane *lane, uint64_t fingerprint, rdl_limit *limit)
+/* Until the lines of those are there that this rank wants, or everybody's. */
+static rdl_status await(const rdl_quick *q, bool all, rdl_limit *limit)
 {
-    int size = lane->comm->size, me = lane->comm->me;
-    bool same = true;
+    rdl_lane *lane = q->lane;
 
-    for (int i = 0; i < size; i++) {
-        if (i == me)
-            continue;
-        if (!rdl_lane_arrived(lane, i))
+    for (int i = 0; i < lane->comm->size; i++)
+        if ((all ? i != lane->comm->me : wants(q, i)) &&
+            !rdl_lane_arrived(lane, i))
             RDL_TRY(rdl_lane_await(lane, i, limit));
-        same &=
-            rdl_slot_line(lane->peers[i].slot, lane->sequence)->fingerprint ==
-            fingerprint;
-    }
-    /* Before the calls are compared: one that was given up is no mismatch. */
-    RDL_TRY(rdl_lane_check_members(lane));
-    return same || lane->world->uncompared ? RDL_OK : rdl_run_judge(lane, NULL);
+    return RDL_OK;
 }
 
-/* Whether all have put their data into nooks; where they are. */
-static bool all_have_nooks(rdl_lane *lane)
+static bool say_the_same(const rdl_quick *q, uint64_t fingerprint)
+{
+    const rdl_lane *lane = q->lane;
+    bool same = true;
+
+    for (int i = 0; i < lane->comm->size; i++)
+        if (wants(q, i))
+            same &= rdl_slot_line(lane->peers[i].slot, lane->sequence)
+                        ->fingerprint == fingerprint;
+    return same;
+}
+
+/* Until the others' lines are there, and they say the same. */
+static rdl_status meet(const rdl_quick *q, uint64_t fingerprint,
+                       rdl_limit *limit)
+{
+    rdl_lane *lane = q->lane;
+
+    RDL_TRY(await(q, false, limit));
+    if (!is_one_way(q))
+        rdl_lane_met(lane);
+    /* Before the calls are compared: one that was given up is no mismatch. */
+    RDL_TRY(rdl_lane_check_members(lane));
+    if (say_the_same(q, fingerprint) || lane->world->uncompared)
+        return RDL_OK;
+    RDL_TRY(await(q, true, limit)); /* a verdict is on all calls */
+    return rdl_run_judge(lane, NULL);
+}
+
+/* Whether all who give have put their data into nooks; where they are. */
+static bool all_have_nooks(rdl_lane *lane, const rdl_arguments *a)
 {
     bool all = true;
 
@@ -166,6 +248,8 @@ static bool all_have_nooks(rdl_lane *lane)
         rdl_peer *peer = &lane->peers[i];
         rdl_offer o;
 
+        if (!gives(a, i))
+            continue;
         memcpy(&o, rdl_lane_peer_payload(lane, i), sizeof o);
         all = all && (o.kinds & RDL_OFFER_NOOK) != 0 && o.bytes == RDL_SMALL &&
               rdl_offer_makes_sense(&o);
@@ -277,19 +361,25 @@ static rdl_status go(const rdl_quick *q, rdl_limit *limit)
 {
     const rdl_arguments *a = q->arguments;
     rdl_lane *lane = q->lane;
+    bool one_way = is_one_way(q);
     uint64_t fingerprint;
 
     RDL_TRY(rdl_lane_state(lane));
     lane->number++;
     rdl_recorder_begin(&lane->world->recorder, limit->record, lane->number);
-    fingerprint = publish(lane, a, q->part);
-    if (q->part != 0 && gives(lane, a)) /* meanwhile */
+    if (one_way)
+        RDL_TRY(make_way(q, limit));
+    fingerprint = publish(q);
+    if (q->part != 0) /* meanwhile */
         rdl_nook_prepare(lane, given(lane, a));
-    RDL_TRY(meet(lane, fingerprint, limit));
-    if (q->part != 0 && !all_have_nooks(lane))
+    RDL_TRY(meet(q, fingerprint, limit));
+    if (q->small && !all_have_nooks(lane, a))
         return go_on_slowly(q, limit);
-    take(lane, a, q->part != 0);
-    rdl_lane_pass(lane);
+    take(lane, a, q->small);
+    if (one_way)
+        rdl_lane_pass_aloud(lane);
+    else
+        rdl_lane_pass(lane);
     return RDL_OK;
 }
 

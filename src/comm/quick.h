@@ -16,7 +16,9 @@ typedef struct rdl_quick {
     uint64_t ticket;
     const rdl_arguments *arguments;
     int64_t timeout_ms;
-    uint64_t part; /* of the lane's nook; 0: the data fit a line */
+    bool small;    /* the data do not fit a line */
+    uint64_t part; /* of the lane's nook; 0: this rank gives nothing */
+    uint64_t needs; /* the phase that all must have passed before part is written */
 } rdl_quick;
 
 /* Whether it can go that way, and sets part: else nothing was done. */

@@ -151,6 +151,7 @@ static void clear_lane(rdl_world *world, rdl_lane *lane)
     lane->cause = NULL;
     lane->mine = (rdl_slot_ref){ 0 };
     lane->sequence = 0;
+    lane->settled = 0;
     lane->number = 0;
     lane->nook_uses = 0;
     atomic_store_explicit(&lane->failure, RDL_OK, memory_order_relaxed);
@@ -344,7 +345,7 @@ rdl_status rdl_registry_give_slot(rdl_world *world, rdl_lane *lane)
     if (st == RDL_OK) {
         world->n_slots++;
         if (rdl_ghosts_get(&world->ghosts, lane->key, &ghost)) {
-            lane->sequence = ghost.sequence;
+            lane->sequence = lane->settled = ghost.sequence;
             lane->number = ghost.number;
             atomic_store_explicit(&lane->mine.slot->passed, lane->sequence,
                                   memory_order_release);

@@ -149,8 +149,9 @@ void rdl_run_take_over(rdl_run *run, rdl_lane *lane, const rdl_request *request,
 {
     *run = (rdl_run){ .lane = lane,
                       .request = request,
-                      .lease = part_of_nook(mine->offset),
-                      .window = RDL_SMALL / 2,
+                      .lease = { .offset = mine->offset,
+                                 .bytes = (uint32_t)mine->bytes },
+                      .window = mine->bytes / 2,
                       .small = true,
                       .step = RDL_PLAN_SMALL_AWAIT };
     run->description = describe(lane, request);
@@ -310,7 +311,9 @@ static void read_offer(rdl_run *run, int member, agreement *a)
     a->some_hope |= maps && rdl_plan_gives(&run->request->shape, member);
     if (!rdl_offer_makes_sense(&o))
         o.bytes = 0;
-    nook = (o.kinds & RDL_OFFER_NOOK) != 0 && o.bytes == RDL_SMALL;
+    nook = (o.kinds & RDL_OFFER_NOOK) != 0 &&
+           (o.bytes == RDL_SMALL ||
+            !rdl_plan_gives(&run->request->shape, member));
     a->small = a->small && nook;
     a->some_nook |= nook;
     a->least = o.bytes < a->least ? o.bytes : a->least;
@@ -396,6 +399,7 @@ static rdl_status await(rdl_run *run)
             return RDL_AGAIN;
     run->peer = 0;
     run->step++;
+    rdl_lane_met(run->lane);
     /* Before the calls are compared: one that was given up is no mismatch. */
     if (!run->agreed)
         RDL_TRY(rdl_lane_check_members(run->lane));

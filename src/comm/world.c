@@ -395,6 +395,7 @@ static rdl_status start(rdl_world *world, const rdl_place *place)
     world->isa = place->isa;
     world->patience = place->wait;
     world->uncompared = place->check == RDL_CHECK_OFF;
+    world->strict = place->check == RDL_CHECK_STRICT;
     world->id = make_id(world);
     world->comms.purse = world->lanes.purse = world->ghosts.purse =
         world->texts.known.purse = &world->purse;

@@ -70,6 +70,7 @@ struct rdl_world {
     rdl_tasks tasks;
     rdl_world *next_in_host; /* under the host's `helping` */
     bool unfenced;           /* the seam of bench/race: see comm/seam.h */
+    bool strict;             /* RDL_CHECK_STRICT: nobody runs ahead */
     bool uncompared;         /* RDL_CHECK_OFF, or the seam */
 
     _Atomic uint32_t n_streams; /* each with a thread */
