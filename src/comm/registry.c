@@ -203,10 +203,12 @@ static bool has_passed(const rdl_lane *lane, int member)
     uint32_t tag;
     rdl_slot *slot = rdl_table_find(slice, lane->key, &tag);
 
+    /* In the world it may not have come yet; elsewhere nobody goes on without it. */
+    if (slot == NULL)
+        return lane->index != 0;
     /* Pairs with the release at the end of each operation. A slot given back in
      * this very moment reads 0 and is looked at again next time. */
-    return slot == NULL ||
-           atomic_load_explicit(&slot->passed, memory_order_acquire) >=
+    return atomic_load_explicit(&slot->passed, memory_order_acquire) >=
                MUST_HAVE_PASSED(lane->sequence);
 }
 
@@ -237,7 +239,9 @@ bool rdl_registry_all_passed(const rdl_lane *lane)
 /* Gives a dormant lane's slot back if that is possible. */
 static bool dissolve(rdl_world *world, rdl_lane *lane)
 {
-    if (!rdl_registry_all_passed(lane))
+    /* The world's stays: calls run ahead there, so that a member without a slot may
+     * have come and gone, or not have come (adr/0020). */
+    if (lane->index == 0 || !rdl_registry_all_passed(lane))
         return false;
     if (rdl_ghosts_put(&world->ghosts, lane->key,
                        (rdl_ghost){ lane->sequence, lane->number }) != RDL_OK)

@@ -295,26 +295,25 @@ typedef struct agreement {
     uint64_t most;
     bool mapped;    /* all can */
     bool some_hope; /* and have staged nothing */
-    bool small;     /* all have a nook */
+    bool small;     /* the call is, and all who give have a nook */
     bool some_nook;
 } agreement;
 
 static void read_offer(rdl_run *run, int member, agreement *a)
 {
     rdl_peer *peer = &run->lane->peers[member];
+    bool gives = rdl_plan_gives(&run->request->shape, member);
     rdl_offer o;
     bool maps, nook;
 
     memcpy(&o, rdl_lane_peer_payload(run->lane, member), sizeof o);
     maps = can_map(run, &o, member);
     a->mapped = a->mapped && maps;
-    a->some_hope |= maps && rdl_plan_gives(&run->request->shape, member);
+    a->some_hope |= maps && gives;
     if (!rdl_offer_makes_sense(&o))
         o.bytes = 0;
-    nook = (o.kinds & RDL_OFFER_NOOK) != 0 &&
-           (o.bytes == RDL_SMALL ||
-            !rdl_plan_gives(&run->request->shape, member));
-    a->small = a->small && nook;
+    nook = (o.kinds & RDL_OFFER_NOOK) != 0 && o.bytes == RDL_SMALL;
+    a->small = a->small && (nook || !gives);
     a->some_nook |= nook;
     a->least = o.bytes < a->least ? o.bytes : a->least;
     a->most = o.bytes > a->most ? o.bytes : a->most;
@@ -360,6 +359,14 @@ static void go_on_mapped(rdl_run *run)
     run->step = RDL_PLAN_MAPPED_ON;
 }
 
+/* All who give have nooks. Who gives nothing may have none, and then another plan. */
+static void go_on_small(rdl_run *run)
+{
+    run->small = true;
+    run->plan = rdl_plan_make(&run->request->shape, RDL_PLAN_SMALL);
+    run->step = RDL_PLAN_SMALL_AWAIT + 1;
+}
+
 /* Of the windows the smallest counts. What was staged with another in mind, or not
  * at all in the hope for others, is staged again: nobody reads it, as all see the
  * same offers. */
@@ -368,7 +375,7 @@ static void agree(rdl_run *run)
     agreement a = { .least = run->lease.bytes,
                     .most = run->lease.bytes,
                     .mapped = true,
-                    .small = run->small };
+                    .small = rdl_plan_is_small(&run->request->shape) };
 
     for (int i = 0; i < run->lane->comm->size; i++)
         read_offer(run, i, &a);
@@ -378,8 +385,10 @@ static void agree(rdl_run *run)
     }
     for (int i = 0; i < run->lane->comm->size && a.least > 0; i++)
         note_pieces(run, &run->lane->peers[i], a.least);
-    if (a.small)
+    if (a.small) {
+        go_on_small(run);
         return;
+    }
     if (!(a.some_hope && HOPES_COUNT) && !a.some_nook &&
         (OWN_WINDOW_WILL_DO || (a.least == a.most && a.least > 0)))
         return;

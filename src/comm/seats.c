@@ -62,3 +62,15 @@ void rdl_seats_look(rdl_lane *lane)
     if (to >= 0 && to != here && count_here(lane, to, &last) + 1 < n)
         rdl_cpus_move(&allowed, to);
 }
+
+void rdl_seats_take(const rdl_world *world)
+{
+    rdl_cpus allowed = rdl_cpus_allowed();
+    int n = rdl_cpus_count(&allowed), cpu = rdl_cpus_next(&allowed, 0);
+
+    if (world->size <= world->cores || n < 2)
+        return;
+    for (int i = (int)((long)world->rank * n / world->size); i > 0; i--)
+        cpu = rdl_cpus_next(&allowed, cpu + 1);
+    rdl_cpus_move(&allowed, cpu);
+}

@@ -30,6 +30,9 @@ static inline bool rdl_seats_share(const rdl_slice *other)
            atomic_load_explicit(&other->cpu, memory_order_relaxed) == here;
 }
 
+/* At the start, where ranks share processors: neighbours begin on one. */
+void rdl_seats_take(const rdl_world *world);
+
 /* In a wait that may be long, with the lane's turn: every now and then, where more
  * members run on this processor than is their share, the last of them moves to where
  * there are fewest. */

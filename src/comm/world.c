@@ -1,6 +1,7 @@
 /* Worlds: joining, leaving, and what ranks tell each other by it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/world.h"
+#include "comm/seats.h"
 
 #include "base/bell.h"
 #include "base/memory.h"
@@ -257,6 +258,7 @@ static rdl_status choose_patience(rdl_world *world)
     choose_stores(world, cores);
     if (!world->patience.given)
         world->patience = rdl_patience_of(world->size, cores);
+    rdl_seats_take(world);
     return RDL_OK;
 }
 
