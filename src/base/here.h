@@ -12,12 +12,11 @@
 /* The kernel keeps it in this thread's memory; -1: it does not. */
 static inline int rdl_cpu_here(void)
 {
-    const struct rseq *r = (const void *)((const char *)__builtin_thread_pointer() +
-                                          __rseq_offset);
+    const struct rseq *r =
+        (const void *)((const char *)__builtin_thread_pointer() + __rseq_offset);
 
-    return __rseq_size > 0
-               ? (int)__atomic_load_n(&r->cpu_id, __ATOMIC_RELAXED)
-               : -1;
+    return __rseq_size > 0 ? (int)__atomic_load_n(&r->cpu_id, __ATOMIC_RELAXED)
+                           : -1;
 }
 #else
 static inline int rdl_cpu_here(void)

@@ -64,8 +64,7 @@ static rdl_status more_texts(rdl_shelf *shelf)
 static rdl_status reserve_first(rdl_shelf *shelf)
 {
     size_t need = RDL_SLOTS_AT + SLOTS_STEP * sizeof(rdl_slot) + TEXTS_STEP +
-                  shelf->records * sizeof(rdl_record) +
-                  rdl_shelf_staging(shelf);
+                  shelf->records * sizeof(rdl_record) + rdl_shelf_staging(shelf);
 
     RDL_TRY(rdl_limits_check_memory(need, "a rank's part of the arena"));
     RDL_TRY(reserve(shelf, RDL_FOR_STATE, 0, RDL_SLOTS_AT));

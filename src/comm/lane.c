@@ -194,9 +194,9 @@ static uint64_t passed_by(rdl_lane *lane, int peer)
 
     if (p->slot == NULL)
         p->slot = rdl_table_find(p->slice, lane->key, &p->tag);
-    return p->slot != NULL ? atomic_load_explicit(&p->slot->passed,
-                                                  memory_order_seq_cst)
-                           : 0;
+    return p->slot != NULL
+               ? atomic_load_explicit(&p->slot->passed, memory_order_seq_cst)
+               : 0;
 }
 
 bool rdl_lane_arrived(rdl_lane *lane, int peer)

@@ -69,10 +69,10 @@ struct rdl_lane {
 
     /* Of who has the turn; mine and peers come once, under `failing`. */
     _Atomic bool prepared;
-    rdl_slot_ref mine;  /* slot NULL: not used yet */
-    uint64_t sequence;  /* the last phase published */
-    uint64_t settled;   /* a phase that all are known to have passed */
-    uint64_t settling;  /* this rank waits until all have passed it; 0: it does not */
+    rdl_slot_ref mine; /* slot NULL: not used yet */
+    uint64_t sequence; /* the last phase published */
+    uint64_t settled;  /* a phase that all are known to have passed */
+    uint64_t settling; /* this rank waits until all have passed it; 0: it does not */
     uint64_t number;    /* of calls */
     uint64_t nook;      /* offset in the slice; 0: none (comm/nook.h) */
     uint32_t nook_uses; /* so many parts of it were used, or looked for */

@@ -79,8 +79,7 @@ bool rdl_quick_takes(rdl_quick *q)
            /* Pairs with the release in comm/lane.c. */
            atomic_load_explicit(&q->lane->prepared, memory_order_acquire) &&
            world->trace == NULL && world->delay == NULL &&
-           !wants_pins(&world->heap, a) &&
-           (bytes <= RDL_INLINE || find_part(q));
+           !wants_pins(&world->heap, a) && (bytes <= RDL_INLINE || find_part(q));
 }
 
 /* --- whom a call waits for -------------------------------------------------- */
@@ -223,8 +222,9 @@ static bool say_the_same(const rdl_quick *q, uint64_t fingerprint)
 
     for (int i = 0; i < lane->comm->size; i++)
         if (wants(q, i))
-            same &= rdl_slot_line(lane->peers[i].slot, lane->sequence)
-                        ->fingerprint == fingerprint;
+            same &=
+                rdl_slot_line(lane->peers[i].slot, lane->sequence)->fingerprint ==
+                fingerprint;
     return same;
 }
 
@@ -272,9 +272,9 @@ static bool all_have_nooks(rdl_lane *lane, const rdl_arguments *a)
 static const unsigned char *data_of(const rdl_lane *lane, int member,
                                     bool in_nook)
 {
-    return in_nook ? rdl_lane_peer_staging(lane, member,
-                                           lane->peers[member].offered)
-                   : rdl_lane_peer_payload(lane, member);
+    return in_nook
+               ? rdl_lane_peer_staging(lane, member, lane->peers[member].offered)
+               : rdl_lane_peer_payload(lane, member);
 }
 
 /* at: in each member's data. */
@@ -324,8 +324,7 @@ static void take(rdl_lane *lane, const rdl_arguments *a, bool in_nook)
         take_all(lane, a, in_nook, mine);
         break;
     case RDL_OP_SCATTER:
-        memcpy(a->output, data_of(lane, a->root, in_nook) + mine,
-               bytes_of(a));
+        memcpy(a->output, data_of(lane, a->root, in_nook) + mine, bytes_of(a));
         break;
     case RDL_OP_BROADCAST:
         if (!root)

@@ -209,7 +209,7 @@ static bool has_passed(const rdl_lane *lane, int member)
     /* Pairs with the release at the end of each operation. A slot given back in
      * this very moment reads 0 and is looked at again next time. */
     return atomic_load_explicit(&slot->passed, memory_order_acquire) >=
-               MUST_HAVE_PASSED(lane->sequence);
+           MUST_HAVE_PASSED(lane->sequence);
 }
 
 /* Whether it reads nothing any more, as far as one sees without asking the system. */

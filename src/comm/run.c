@@ -89,7 +89,8 @@ static bool can_map(const rdl_run *run, const rdl_offer *o, int member)
          (o->input != 0 && !fits_heap(o->input, most, heap))))
         return false;
     return !rdl_plan_reads_outputs(shape) ||
-           ((o->kinds & RDL_OFFER_HAS_OUTPUT) != 0 && fits_heap(o->output, most, heap));
+           ((o->kinds & RDL_OFFER_HAS_OUTPUT) != 0 &&
+            fits_heap(o->output, most, heap));
 }
 
 /* --- the beginning --------------------------------------------------------- */

@@ -37,7 +37,7 @@ enum {
     RDL_OFFER_READS = 1,      /* heaps are mapped here */
     RDL_OFFER_HAS_INPUT = 2,  /* the input is in this rank's heap */
     RDL_OFFER_HAS_OUTPUT = 4, /* and the output */
-    RDL_OFFER_NOOK = 8        /* it is a part of a nook, with all of the input */
+    RDL_OFFER_NOOK = 8 /* it is a part of a nook, with all of the input */
 };
 
 _Static_assert(sizeof(rdl_offer) <= RDL_INLINE, "an offer travels in a line");

@@ -40,7 +40,7 @@ struct rdl_world {
     rdl_process self;
     int64_t timeout_ms;
     rdl_patience patience;
-    int cores; /* that all ranks have together; 0: not known yet */
+    int cores;           /* that all ranks have together; 0: not known yet */
     rdl_isa isa;         /* of the arithmetic */
     size_t streams_from; /* outputs of so many bytes are stored past the caches */
     rdl_choices choices;    /* of algorithms */

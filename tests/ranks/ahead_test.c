@@ -48,8 +48,7 @@ static void send_round(rdl_world *world, int round, size_t n, int root,
 
     for (size_t i = 0; i < n; i++)
         buffer[i] = mine ? value(round, i) : -1;
-    CHECK_OK(
-        rdl_broadcast(world, RDL_WORLD, buffer, n, RDL_INT32, root, NULL));
+    CHECK_OK(rdl_broadcast(world, RDL_WORLD, buffer, n, RDL_INT32, root, NULL));
     for (size_t i = 0; i < n; i++)
         CHECK_INT(buffer[i], value(round, i));
     for (size_t i = 0; i < n; i++)
