@@ -91,6 +91,7 @@ static void probe_the_dead(rdl_world *world, void *arg)
     int peer = -1;
 
     (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL)); /* both have joined */
     if (rdl_world_rank(world) == 1) {
         rdl_world_abort(world, "out of cheese");
         return;
