@@ -52,8 +52,6 @@ def take_the_place_of(roles: tuple[str, ...], backend: str) -> None:
         return original(cls, backend if str(name).lower() in roles else name)
 
     dist.Backend.__new__ = staticmethod(named)
-    for role in roles:
-        setattr(dist.Backend, role.upper(), backend)
     dist.Backend.default_device_backend_map["cpu"] = backend
 
 
