@@ -37,13 +37,14 @@ def milliseconds(timeout: timedelta) -> int:
 class Outcome:
     """What a call comes to. Threads: any; it is settled once."""
 
-    __slots__ = ("result", "source", "done", "failure", "future", "lock")
+    __slots__ = ("result", "source", "done", "failure", "trigger", "future", "lock")
 
     def __init__(self, result: list[torch.Tensor]):
         self.result = result
         self.source = -1
         self.done = False
         self.failure: Exception | None = None
+        self.trigger: torch.futures.Future | None = None
         self.future: torch.futures.Future | None = None
         self.lock = threading.Lock()
 
@@ -53,9 +54,9 @@ class Outcome:
                 return
             self.failure = failure
             self.done = True
-            future = self.future
-        if future is not None:
-            fulfil(future, self)
+            trigger = self.trigger
+        if trigger is not None:
+            trigger.set_result(None)
 
     def test(self) -> bool:
         """Whether it is done; helps it on."""
@@ -66,22 +67,27 @@ class Outcome:
         raise NotImplementedError
 
     def make_future(self) -> torch.futures.Future:
-        """Its future, the same each time. Somebody must see to it that it is settled."""
+        """Its future, the same each time. Somebody must see to it that it is settled.
+
+        It is what follows from another one, as only a callback that raises makes a future
+        that native code, such as DDP's, finds failed: set_exception makes one whose value
+        is the exception, which DDP takes for a list of tensors. So its error is a
+        RuntimeError, with our sentence in it."""
         with self.lock:
-            fresh = self.future is None
-            if fresh:
-                self.future = torch.futures.Future()
             done = self.done
-        if fresh and done:
-            fulfil(self.future, self)
+            if self.future is None:
+                trigger: torch.futures.Future = torch.futures.Future()
+                self.future = trigger.then(self._deliver)
+                if done:
+                    trigger.set_result(None)
+                else:
+                    self.trigger = trigger
         return self.future
 
-
-def fulfil(future: torch.futures.Future, outcome: Outcome) -> None:
-    if outcome.failure is not None:
-        future.set_exception(outcome.failure)
-    else:
-        future.set_result(outcome.result)
+    def _deliver(self, _: torch.futures.Future) -> list[torch.Tensor]:
+        if self.failure is not None:
+            raise self.failure
+        return self.result
 
 
 class Pending(Outcome):

@@ -16,6 +16,8 @@ from collections import deque
 from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any
 
+from torch.distributed import DistBackendError
+
 from raddle import _library as rdl
 from raddle.torch import _errors
 from raddle.torch._watcher import Watcher
@@ -60,6 +62,15 @@ def _meeting_name(store: Any, rank: int) -> bytes:
                            f"cannot do: rank 0's was booted as {machine}, rank {rank}'s as "
                            f"{_machine()}")
     return name.encode()
+
+
+def _is_ours(error: BaseException | None) -> bool:
+    """Whether it follows from a failed call: the others know of that already."""
+    while error is not None:
+        if isinstance(error, DistBackendError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class World:
@@ -136,10 +147,11 @@ class World:
         if self.pointer is None or self._process != os.getpid():
             return
         error = getattr(sys, "last_value", None)
-        if error is not None:
+        going = [pending for pending in list(self._pending.values()) if not pending.test()]
+        if error is not None and not _is_ours(error):
             reason = f"{type(error).__name__}: {error}"
-        elif self._pending:
-            reason = f"it has exited with {len(self._pending)} calls pending"
+        elif going:
+            reason = f"it has exited while {len(going)} calls were pending"
         else:
             reason = None
         if reason is not None:
