@@ -25,6 +25,7 @@ from raddle.torch._sites import here
 if TYPE_CHECKING:
     from raddle.torch._world import World
 
+_SMALL = 4096
 _NO_TIMEOUT = timedelta(0)
 
 
@@ -132,6 +133,14 @@ class Pending(Outcome):
         if self.failure is not None:
             raise self.failure
 
+    def finish_here(self) -> None:
+        """Until it is done, whatever comes of it: whoever asks for the result learns it."""
+        try:
+            self.wait(0)
+        except Exception:
+            if not self.done:
+                raise
+
     def _time_out(self) -> None:
         """The wait's own limit has passed, or the call's, which is its result."""
         late = _errors.last(rdl.TIMEOUT)
@@ -168,13 +177,24 @@ class RaddleWork(Work):
     def __init__(self, outcome: Outcome):
         super().__init__()
         self._outcome = outcome
+        self._waited = False
 
     def __del__(self) -> None:
         outcome = self._outcome
-        if not outcome.done and isinstance(outcome, Pending) and not outcome.told:
+        if not isinstance(outcome, Pending):
+            return
+        if not outcome.done and not outcome.told:
             outcome.world.dropped.append(outcome)
+        if not self._waited:
+            # PyTorch's C++ may have it still, wait for it once, and ask for its future:
+            # DDP's join does. What is left of a work without its Python part would wait
+            # for ever. Tensors are kept only while they are as small as join's.
+            if sum(tensor.nbytes for tensor in outcome.result) > _SMALL:
+                outcome.result = []
+            outcome.world.unwaited.append(self)
 
     def wait(self, timeout: timedelta = _NO_TIMEOUT) -> bool:
+        self._waited = True
         self._outcome.wait(milliseconds(timeout) if timeout > _NO_TIMEOUT else 0)
         return True
 
@@ -202,6 +222,7 @@ class RaddleWork(Work):
     def get_future(self) -> torch.futures.Future:
         future = self._outcome.make_future()
         if isinstance(self._outcome, Pending):
+            self._waited = True
             self._outcome.world.watcher.watch(self._outcome)
         return future
 

@@ -23,13 +23,15 @@ from raddle.torch import _errors
 from raddle.torch._watcher import Watcher
 
 if TYPE_CHECKING:
-    from raddle.torch._work import Pending
+    from raddle.torch._work import Pending, RaddleWork
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 # All that can be pending: every result is asked for, if late.
 _WORKS = 65536
 # So many dropped works are looked at with each new one.
 _LOOKED_AT = 4
+# So many works that nobody has waited for outlive what Python knew of them.
+_UNWAITED = 256
 
 
 def _machine() -> str:
@@ -84,6 +86,8 @@ class World:
         self._pending: dict[int, Pending] = {}
         # Those whose works the program has dropped: nobody else will ask for them.
         self.dropped: deque[Pending] = deque()
+        # Works which nobody has waited for, and Python has dropped: the last of them.
+        self.unwaited: deque[RaddleWork] = deque(maxlen=_UNWAITED)
         self.pointer: int | None = self._open(store, rank, size, timeout_ms)
         atexit.register(self.leave)
 
