@@ -29,8 +29,10 @@ def _combine(op: dist.ReduceOp, tensors: list[torch.Tensor]) -> torch.Tensor:
         )
         return reduce(both, tensors)
     if op == dist.ReduceOp.AVG:
-        wide = torch.complex128 if tensors[0].is_complex() else torch.float64
-        total = reduce(torch.add, [t.to(wide) for t in tensors])
+        if tensors[0].is_complex():
+            parts = [torch.view_as_real(t) for t in tensors]
+            return torch.view_as_complex(_combine(op, parts))
+        total = reduce(torch.add, [t.double() for t in tensors])
         return (total / len(tensors)).to(tensors[0].dtype)
     plain = {
         dist.ReduceOp.SUM: torch.add,
