@@ -46,6 +46,8 @@ typedef struct rdl_world_options {
     int64_t timeout_ms; /* for each operation; 0: 300,000, or RADDLE_TIMEOUT
                               in seconds */
     rdl_check check;    /* the same on all ranks */
+    int works; /* that are done and nobody has asked for: so many results are
+                  kept, 1 to 65,536; 0: 1,024 (raddle/work.h) */
 } rdl_world_options;
 
 /* Joins the job and waits until all ranks have joined. options may be NULL.

@@ -427,6 +427,10 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
     if (host != NULL && !rdl_fork_mark_holds(host->mark))
         return rdl_fail(RDL_STATE, "used after fork: the host object was made "
                                    "by this process' parent");
+    if (options != NULL &&
+        (options->works < 0 || options->works > RDL_TASKS_MOST))
+        return rdl_fail(RDL_INVALID, "works %d is outside 1..%d (or 0)",
+                        options->works, RDL_TASKS_MOST);
     RDL_TRY(rdl_place_read(options, environment, &place));
     own.staging_bytes = place.staging_bytes;
     world = rdl_calloc(1, sizeof *world);
@@ -440,7 +444,7 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
     if (st == RDL_OK) {
         world->host = host;
         pthread_mutex_init(&world->lock, NULL);
-        rdl_tasks_init(&world->tasks);
+        rdl_tasks_init(&world->tasks, options ? options->works : 0);
         st = start(world, &place);
         if (st == RDL_OK) {
             rdl_helper_join(world);
