@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64
+from ctypes import c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64
 from ctypes import c_void_p
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 # The version that this Python code was written for; the library must be of the same.
 VERSION = "0.1.0"
@@ -71,6 +72,7 @@ class WorldOptions(ctypes.Structure):
         ("start_timeout_ms", c_int64),
         ("timeout_ms", c_int64),
         ("check", c_int),
+        ("works", c_int),
     ]
 
 
@@ -148,6 +150,8 @@ _OTHERS = {
     "rdl_group_revoke_at": [c_void_p, Group, c_char_p],
     "rdl_work_wait_at": [c_void_p, Work, c_int64, c_char_p],
     "rdl_work_test": [c_void_p, Work, c_void_p],
+    "rdl_work_notify": [c_void_p, Work, c_int],
+    "rdl_probe": [c_void_p, Group, c_int, c_void_p],
     "rdl_batch_begin": [c_void_p, c_void_p],
     "rdl_batch_end": [c_void_p, c_void_p],
     "rdl_account_read": [c_void_p, c_void_p],
@@ -184,6 +188,12 @@ def library() -> ctypes.CDLL:
     return lib
 
 
+@cache
+def functions() -> dict[str, Any]:
+    """The collectives and transfers by name, in the form that takes a call site."""
+    return {name: getattr(library(), f"rdl_{name}_at") for name in _COLLECTIVES}
+
+
 def version() -> str:
     """The version of the loaded library."""
     return library().rdl_version().decode()
@@ -198,6 +208,3 @@ def check(status: int) -> None:
     """Raises Failure unless the call that was just made went well."""
     if status != OK:
         raise Failure(status, sentence())
-
-
-__all__ = [name for name in dir() if not name.startswith("_")] + ["c_bool"]

@@ -38,10 +38,10 @@ def _create(options: Any, backend_options: Any = None) -> ProcessGroupRaddle:
     ranks = list(options.global_ranks_in_group)
     if ranks and isinstance(default, ProcessGroupRaddle):
         return ProcessGroupRaddle(default.raddle_world, ranks, options.group_id,
-                                  options.group_rank, timeout_ms, options.store, owns=False)
+                                  options.group_rank, timeout_ms, options.store, False)
     world = World(options.store, options.group_rank, options.group_size, timeout_ms)
     return ProcessGroupRaddle(world, range(options.group_size), options.group_id,
-                              options.group_rank, timeout_ms, options.store, owns=True)
+                              options.group_rank, timeout_ms, options.store, True)
 
 
 def account(group: dist.ProcessGroup | None = None) -> dict[str, Any]:

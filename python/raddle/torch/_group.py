@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The process group: torch.distributed's methods as calls of the library.
 
-A blocking call is made on the caller's thread and returns a work that is done. Another
-one takes its place in the group's order, and returns a work to wait for. Between
-_start_coalescing and _end_coalescing calls are put into a batch.
+PyTorch names some methods in two ways, and calls most of them in two or three: with
+options, or with separate arguments. Each method here takes all of them.
 """
 
 from __future__ import annotations
 
-from ctypes import Array, addressof, byref, c_int, c_size_t, c_void_p
+from ctypes import Array, byref, c_size_t
 from datetime import timedelta
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import Work
 from torch.distributed import distributed_c10d as c10d
 
 from raddle import _library as rdl
 from raddle.torch import _errors, _types
+from raddle.torch._buffers import all_to_read, all_to_write, check_alike, check_list
+from raddle.torch._buffers import check_sizes, inner, one, to_change, to_read, to_write
+from raddle.torch._calls import Prepared
 from raddle.torch._sites import here
-from raddle.torch._work import DoneWork, Pending, RaddleWork, milliseconds
+from raddle.torch._transfers import Transfers
+from raddle.torch._work import milliseconds
 from raddle.torch._world import World
-
-_UNSET = timedelta(milliseconds=-1)
-
-_Finish = Callable[[], None] | None
 
 
 def _options(kind: type, given: Any, **fields: Any) -> Any:
@@ -39,110 +39,24 @@ def _options(kind: type, given: Any, **fields: Any) -> Any:
     return made
 
 
-def _one(tensors: Any, what: str) -> Tensor:
-    """The only tensor of a list of one, as all calls but the lists have it."""
-    if isinstance(tensors, Tensor):
-        return tensors
-    if len(tensors) != 1:
-        raise RuntimeError(f"raddle: {what}: one tensor is wanted, and the list has "
-                           f"{len(tensors)}")
-    return tensors[0]
+def _or(given: Any, kind: type, named: Any) -> Any:
+    """An argument that comes by name, or in the place of the options."""
+    return given if named is None and not isinstance(given, kind) else named
 
 
-def _after(*steps: _Finish) -> _Finish:
-    """One that does all of them."""
-    todo = [step for step in steps if step is not None]
-    if len(todo) < 2:
-        return todo[0] if todo else None
-
-    def finish() -> None:
-        for step in todo:
-            step()
-
-    return finish
-
-
-def _inward(tensor: Tensor) -> Tensor:
-    """Contiguous, to be read."""
-    return tensor if tensor.is_contiguous() else tensor.detach().contiguous()
-
-
-def _outward(tensor: Tensor, read: bool = False) -> tuple[Tensor, _Finish]:
-    """Contiguous, to be written, and what brings it into the tensor then. read: it is
-    input too."""
-    if tensor.is_contiguous():
-        return tensor, None
-    target = tensor.detach()
-    copy = target.contiguous() if read else torch.empty_like(
-        target, memory_format=torch.contiguous_format)
-    return copy, lambda: _assign(target, copy)
-
-
-def _assign(target: Tensor, source: Tensor) -> None:
-    with torch.no_grad():
-        target.copy_(source)
-
-
-def _join(tensors: Sequence[Tensor]) -> Tensor:
-    """All of them in one, in order, to be read; they themselves where they lie so."""
-    if _types.adjacent(tensors):
-        return tensors[0]
-    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-
-
-def _split(tensors: Sequence[Tensor]) -> tuple[Tensor, _Finish]:
-    """One that takes all of them in order, to be written, and what hands it out then."""
-    if _types.adjacent(tensors):
-        return tensors[0], None
-    counts = [tensor.numel() for tensor in tensors]
-    whole = torch.empty(sum(counts), dtype=tensors[0].dtype)
-    targets = [tensor.detach() for tensor in tensors]
-
-    def finish() -> None:
-        for target, part in zip(targets, whole.split(counts)):
-            _assign(target, part.view(target.shape))
-
-    return whole, finish
-
-
-def _alike(tensors: Sequence[Tensor], dtype: torch.dtype, what: str) -> None:
-    for tensor in tensors:
-        _types.element(tensor)
-        if tensor.dtype != dtype:
-            raise ValueError(f"raddle: {what}: tensors of {dtype} and {tensor.dtype} in one call")
-
-
-class ProcessGroupRaddle(dist.ProcessGroup):
-    """One process group: a lane of the library, named by the group's name."""
+class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
+    """One process group: a lane of the library, by the group's ranks and name."""
 
     def __init__(self, world: World, ranks: Sequence[int], name: str, rank: int,
-                 timeout_ms: int, store: Any, owns: bool):
-        super().__init__(rank, len(ranks))
-        self.raddle_world = world
-        self._lib = world.lib
-        self._ranks = list(ranks)
+                 timeout_ms: int, store: Any, is_default: bool):
+        dist.ProcessGroup.__init__(self, rank, len(ranks))
         self._rank = rank
-        self._size = len(ranks)
-        self._name = name
-        self._desc = "undefined"
-        self._owns = owns
         self._store = store
-        self._timeout_ms = timeout_ms
-        self._blocking = rdl.Call(timeout_ms=timeout_ms)
-        self._blocking_at = addressof(self._blocking)
-        self._batch: c_void_p | None = None
-        self._batched: list[Any] = []
-        self._handle = self._open(name)
-        self._done = DoneWork()
+        self._owns = is_default
+        self._desc = "undefined"
+        Transfers.__init__(self, world, ranks, name, timeout_ms, is_default)
 
-    def _open(self, name: str) -> rdl.Group:
-        handle = rdl.Group()
-        ranks: Array = (c_int * self._size)(*self._ranks)
-        _errors.check(self._lib.rdl_group_open(
-            self.raddle_world.pointer, ranks, self._size, name.encode()[:63], byref(handle)))
-        return handle
-
-    # --- who we are ---------------------------------------------------------
+    # --- who we are -----------------------------------------------------------
 
     @property
     def group_name(self) -> str:
@@ -190,356 +104,256 @@ class ProcessGroupRaddle(dist.ProcessGroup):
     def _device_types(self) -> list[torch.device]:
         return [torch.device("cpu")]
 
-    @property
-    def supports_splitting(self) -> bool:
-        return True
+    def _get_backend(self, device: torch.device) -> ProcessGroupRaddle:
+        if torch.device(device).type != "cpu":
+            raise RuntimeError(f"raddle: the group has no backend for {device}, only for cpu")
+        return self
 
-    # --- making a call ------------------------------------------------------
+    supports_splitting = True
+    supports_coalescing = True
+    supports_time_estimate = False
 
-    def _limit(self, opts: Any) -> int:
-        timeout = opts.timeout
-        return self._timeout_ms if timeout == _UNSET else milliseconds(timeout)
+    def _set_default_timeout(self, timeout: timedelta) -> None:
+        self._set_limit(milliseconds(timeout))
 
-    def _make(self, function: Any, arguments: tuple, opts: Any, keep: Any,
-              result: list[Tensor], finish: _Finish = None, factor: float = 0.0) -> dist.Work:
-        """Makes the library's call in the way that is wanted now. keep: what its buffers
-        lie in."""
-        if self._batch is not None:
-            return self._add(function, arguments, keep, result, finish, factor)
-        limit = self._timeout_ms if opts is None else self._limit(opts)
-        if opts is None or opts.asyncOp:
-            return self._issue(function, arguments, limit, keep, result, finish, factor)
-        if limit == self._timeout_ms and factor == 0:
-            call = self._blocking_at
-        else:
-            own = rdl.Call(timeout_ms=limit, factor=factor)
-            call = addressof(own)
-        status = function(self.raddle_world.pointer, self._handle, *arguments, call, here())
-        if status:
-            raise _errors.last(status)
-        if finish is not None:
-            finish()
-        return self._done
+    set_timeout = _set_default_timeout
 
-    def _issue(self, function: Any, arguments: tuple, limit: int, keep: Any,
-               result: list[Tensor], finish: _Finish, factor: float) -> RaddleWork:
-        world = self.raddle_world
-        handle = rdl.Work()
-        call = rdl.Call(timeout_ms=limit, work=addressof(handle), factor=factor)
-        status = function(world.pointer, self._handle, *arguments, addressof(call), here())
-        if status:
-            raise _errors.last(status)
-        pending = Pending(world, handle, keep, finish, result)
-        world.remember(pending)
-        return RaddleWork(pending)
+    def _set_sequence_number_for_group(self) -> None:
+        """The library counts for itself."""
 
-    def _add(self, function: Any, arguments: tuple, keep: Any, result: list[Tensor],
-             finish: _Finish, factor: float) -> dist.Work:
-        call = rdl.Call(timeout_ms=self._timeout_ms, batch=self._batch.value, factor=factor)
-        status = function(self.raddle_world.pointer, self._handle, *arguments, addressof(call),
-                          here())
-        if status:
-            raise _errors.last(status)
-        self._batched.append((keep, result, finish))
-        return self._done
+    # --- all to all members -----------------------------------------------------
 
-    def _start_coalescing(self, device: torch.device | None = None) -> None:
-        batch = c_void_p()
-        _errors.check(self._lib.rdl_batch_begin(self.raddle_world.pointer, byref(batch)))
-        self._batch, self._batched = batch, []
-
-    def _end_coalescing(self, device: torch.device | None = None) -> dist.Work:
-        return self._end_batch(True)
-
-    def _end_batch(self, beside: bool) -> dist.Work:
-        batch, self._batch = self._batch, None
-        batched, self._batched = self._batched, []
-        result = [tensor for _, tensors, _ in batched for tensor in tensors]
-        finish = _after(*(step for _, _, step in batched))
-        handle = rdl.Work()
-        call = rdl.Call(work=addressof(handle) if beside else None)
-        _errors.check(self._lib.rdl_batch_end(batch, byref(call)))
-        if not beside:
-            if finish is not None:
-                finish()
-            return self._done
-        pending = Pending(self.raddle_world, handle, batched, finish, result)
-        self.raddle_world.remember(pending)
-        return RaddleWork(pending)
-
-    def _together(self, opts: Any, calls: Callable[[], None]) -> dist.Work:
-        """Makes several calls that start together."""
-        if self._batch is not None:
-            calls()
-            return self._done
-        self._start_coalescing()
-        try:
-            calls()
-        except Exception:
-            self._end_batch(False)
-            raise
-        return self._end_batch(opts.asyncOp)
-
-    # --- all to all members -------------------------------------------------
-
-    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
         opts = _options(c10d.BarrierOptions, opts, timeout=timeout)
-        return self._make(self._lib.rdl_barrier_at, (), opts, None, [])
+        return self._make(Prepared("barrier", (), None, []), opts)
 
     def broadcast(self, tensors: Any, opts: Any = None, root: int | None = None,
-                  timeout: timedelta | None = None) -> dist.Work:
-        if isinstance(opts, int):
-            opts, root = None, opts
-        opts = _options(c10d.BroadcastOptions, opts, rootRank=root, timeout=timeout)
-        tensor = _one(tensors, "broadcast")
+                  timeout: timedelta | None = None) -> Work:
+        opts = _options(c10d.BroadcastOptions, opts, timeout=timeout,
+                        rootRank=_or(opts, c10d.BroadcastOptions, root))
+        tensor = one(tensors, "broadcast")
         kind = _types.element(tensor)
-        buffer, finish = _outward(tensor, read=True)
-        return self._make(self._lib.rdl_broadcast_at,
-                          (buffer.data_ptr(), buffer.numel() * kind.per, kind.dtype,
-                           opts.rootRank),
-                          opts, buffer, [tensor], finish)
+        buffer, finish = to_change(tensor)
+        return self._make(Prepared("broadcast", (buffer.data_ptr(), buffer.numel() * kind.per,
+                                                 kind.dtype, opts.rootRank),
+                                   buffer, [tensor], finish), opts)
+
+    def _all_reduce(self, tensor: Tensor, op: Any) -> Prepared:
+        kind = _types.element(tensor)
+        code = _types.reduction(op, tensor, kind)
+        buffer, finish = to_change(tensor)
+        at = buffer.data_ptr()
+        return Prepared("all_reduce", (at, at, buffer.numel() * kind.per, kind.dtype, code),
+                        buffer, [tensor], finish,
+                        _types.factor(op) if code == rdl.PREMUL_SUM else 0.0)
 
     def allreduce(self, tensors: Any, opts: Any = None, op: Any = None,
-                  timeout: timedelta | None = None) -> dist.Work:
-        if not isinstance(opts, c10d.AllreduceOptions):
-            opts = _options(c10d.AllreduceOptions, None, reduceOp=opts if op is None else op,
-                            timeout=timeout)
-        return self._all_reduce(_one(tensors, "all_reduce"), opts)
+                  timeout: timedelta | None = None) -> Work:
+        opts = _options(c10d.AllreduceOptions, opts, timeout=timeout,
+                        reduceOp=_or(opts, c10d.AllreduceOptions, op))
+        return self._make(self._all_reduce(one(tensors, "all_reduce"), opts.reduceOp), opts)
 
-    def _all_reduce(self, tensor: Tensor, opts: Any) -> dist.Work:
-        kind = _types.element(tensor)
-        op = opts.reduceOp
-        code = _types.reduction(op, tensor)
-        buffer, finish = _outward(tensor, read=True)
-        at = buffer.data_ptr()
-        return self._make(self._lib.rdl_all_reduce_at,
-                          (at, at, buffer.numel() * kind.per, kind.dtype, code),
-                          opts, buffer, [tensor], finish,
-                          _types.factor(op) if code == rdl.PREMUL_SUM else 0.0)
-
-    def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> dist.Work:
+    def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work:
         opts = _options(c10d.AllreduceCoalescedOptions, opts)
-
-        def calls() -> None:
-            for tensor in tensors:
-                self._all_reduce(tensor, opts)
-
-        return self._together(opts, calls)
+        op = opts.reduceOp
+        return self._together([self._all_reduce(tensor, op) for tensor in tensors], opts)
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, root: int | None = None,
-               timeout: timedelta | None = None) -> dist.Work:
-        if isinstance(opts, int):
-            opts, root = None, opts
-        opts = _options(c10d.ReduceOptions, opts, rootRank=root, reduceOp=op, timeout=timeout)
-        tensor = _one(tensors, "reduce")
+               timeout: timedelta | None = None) -> Work:
+        opts = _options(c10d.ReduceOptions, opts, reduceOp=op, timeout=timeout,
+                        rootRank=_or(opts, c10d.ReduceOptions, root))
+        tensor = one(tensors, "reduce")
         kind = _types.element(tensor)
-        code = _types.reduction(opts.reduceOp, tensor)
-        buffer, finish = _outward(tensor, read=True)
+        code = _types.reduction(opts.reduceOp, tensor, kind)
+        buffer, finish = to_change(tensor)
         at = buffer.data_ptr()
-        return self._make(self._lib.rdl_reduce_at,
-                          (at, at, buffer.numel() * kind.per, kind.dtype, code, opts.rootRank),
-                          opts, buffer, [tensor], finish if opts.rootRank == self._rank else None,
-                          _types.factor(opts.reduceOp))
+        return self._make(Prepared("reduce", (at, at, buffer.numel() * kind.per, kind.dtype, code,
+                                              opts.rootRank),
+                                   buffer, [tensor],
+                                   finish if opts.rootRank == self._rank else None,
+                                   _types.factor(opts.reduceOp)), opts)
 
-    # --- gathering ----------------------------------------------------------
+    # --- gathering --------------------------------------------------------------
 
-    def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None,
-                  timeout: timedelta | None = None) -> dist.Work:
-        opts = _options(c10d.AllgatherOptions, opts, timeout=timeout)
-        tensor = _one(input_tensors, "all_gather: input")
-        outputs = output_tensors
-        if not outputs or not isinstance(outputs[0], Tensor):
-            if len(outputs) != 1:
-                raise RuntimeError("raddle: all_gather: one list of outputs is wanted, and there "
-                                   f"are {len(outputs)}")
-            outputs = outputs[0]
-        return self._all_gather_list(outputs, tensor, opts)
-
-    def _all_gather_list(self, outputs: list[Tensor], tensor: Tensor, opts: Any) -> dist.Work:
+    def _all_gather_list(self, outputs: list[Tensor], tensor: Tensor) -> Prepared:
         kind = _types.element(tensor)
-        self._check_list(outputs, tensor.dtype, "all_gather: outputs")
+        check_list(outputs, self._size, tensor.dtype, "all_gather: outputs")
         if outputs[self._rank].numel() != tensor.numel():
             raise RuntimeError(f"raddle: all_gather: the input has {tensor.numel()} elements, and "
                                f"output {self._rank}, which it goes to, has "
                                f"{outputs[self._rank].numel()}")
         counts = [output.numel() * kind.per for output in outputs]
-        source = _inward(tensor)
-        whole, finish = _split(outputs)
-        if all(count == counts[0] for count in counts):
-            return self._make(self._lib.rdl_all_gather_at,
-                              (source.data_ptr(), whole.data_ptr(), counts[0], kind.dtype),
-                              opts, (source, whole), outputs, finish)
+        source = to_read(tensor)
+        whole, finish = all_to_write(outputs)
+        if counts.count(counts[0]) == len(counts):
+            return Prepared("all_gather",
+                            (source.data_ptr(), whole.data_ptr(), counts[0], kind.dtype),
+                            (source, whole), outputs, finish)
         sizes = (c_size_t * self._size)(*counts)
-        return self._make(self._lib.rdl_all_gather_v_at,
-                          (source.data_ptr(), whole.data_ptr(), sizes, kind.dtype),
-                          opts, (source, whole, sizes), outputs, finish)
+        return Prepared("all_gather_v", (source.data_ptr(), whole.data_ptr(), sizes, kind.dtype),
+                        (source, whole), outputs, finish)
 
-    def _check_list(self, tensors: Sequence[Tensor], dtype: torch.dtype, what: str) -> None:
-        if len(tensors) != self._size:
-            raise RuntimeError(f"raddle: {what}: the list has {len(tensors)} tensors, and the "
-                               f"group {self._size} ranks")
-        _alike(tensors, dtype, what)
-
-    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None,
-                          timeout: timedelta | None = None) -> dist.Work:
+    def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None,
+                  timeout: timedelta | None = None) -> Work:
         opts = _options(c10d.AllgatherOptions, opts, timeout=timeout)
-        kind = _types.element(input)
-        _alike([output], input.dtype, "all_gather")
-        if output.numel() != input.numel() * self._size:
-            raise ValueError(f"raddle: all_gather: the output has {output.numel()} elements; "
-                             f"{self._size} ranks with {input.numel()} each make "
-                             f"{input.numel() * self._size}")
-        source = _inward(input)
-        whole, finish = _outward(output)
-        return self._make(self._lib.rdl_all_gather_at,
-                          (source.data_ptr(), whole.data_ptr(), source.numel() * kind.per,
-                           kind.dtype),
-                          opts, (source, whole), [output], finish)
-
-    _allgather_base = all_gather_single
-
-    def all_gather_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor],
-                                    opts: Any = None) -> dist.Work:
-        opts = _options(c10d.AllgatherOptions, opts)
-
-        def calls() -> None:
-            for output, tensor in zip(outputs, inputs, strict=True):
-                self.all_gather_single(output, tensor, opts)
-
-        return self._together(opts, calls)
-
-    allgather_into_tensor_coalesced = all_gather_single_coalesced
+        return self._make(self._all_gather_list(inner(output_tensors, "all_gather: outputs"),
+                                                one(input_tensors, "all_gather: input")), opts)
 
     def allgather_coalesced(self, output_lists: list[list[Tensor]], input_list: list[Tensor],
-                            opts: Any = None) -> dist.Work:
+                            opts: Any = None) -> Work:
         opts = _options(c10d.AllgatherOptions, opts)
         if len(output_lists) != self._size:
             raise RuntimeError(f"raddle: all_gather_coalesced: {len(output_lists)} lists of "
                                f"outputs, and the group has {self._size} ranks")
+        return self._together(
+            [self._all_gather_list([outputs[i] for outputs in output_lists], tensor)
+             for i, tensor in enumerate(input_list)], opts)
 
-        def calls() -> None:
-            for index, tensor in enumerate(input_list):
-                self._all_gather_list([outputs[index] for outputs in output_lists], tensor, opts)
+    def _all_gather(self, output: Tensor, tensor: Tensor) -> Prepared:
+        kind = _types.element(tensor)
+        check_alike([output], tensor.dtype, "all_gather")
+        if output.numel() != tensor.numel() * self._size:
+            raise ValueError(f"raddle: all_gather: the output has {output.numel()} elements; "
+                             f"{self._size} ranks with {tensor.numel()} each make "
+                             f"{tensor.numel() * self._size}")
+        source = to_read(tensor)
+        whole, finish = to_write(output)
+        return Prepared("all_gather", (source.data_ptr(), whole.data_ptr(),
+                                       source.numel() * kind.per, kind.dtype),
+                        (source, whole), [output], finish)
 
-        return self._together(opts, calls)
+    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None,
+                          timeout: timedelta | None = None) -> Work:
+        opts = _options(c10d.AllgatherOptions, opts, timeout=timeout)
+        return self._make(self._all_gather(output, input), opts)
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor],
+                                    opts: Any = None) -> Work:
+        opts = _options(c10d.AllgatherOptions, opts)
+        return self._together([self._all_gather(output, tensor)
+                               for output, tensor in zip(outputs, inputs, strict=True)], opts)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None,
-               root: int | None = None, timeout: timedelta | None = None) -> dist.Work:
-        if isinstance(opts, int):
-            opts, root = None, opts
-        opts = _options(c10d.GatherOptions, opts, rootRank=root, timeout=timeout)
-        tensor = _one(input_tensors, "gather: input")
+               root: int | None = None, timeout: timedelta | None = None) -> Work:
+        opts = _options(c10d.GatherOptions, opts, timeout=timeout,
+                        rootRank=_or(opts, c10d.GatherOptions, root))
+        tensor = one(input_tensors, "gather: input")
         kind = _types.element(tensor)
-        source = _inward(tensor)
-        whole, finish, outputs = None, None, []
+        source, whole, finish, outputs = to_read(tensor), None, None, []
         if opts.rootRank == self._rank:
-            outputs = output_tensors
-            if outputs and not isinstance(outputs[0], Tensor):
-                outputs = outputs[0]
-            self._check_list(outputs, tensor.dtype, "gather: outputs")
-            _same_sizes(outputs, tensor, "gather: outputs")
-            whole, finish = _split(outputs)
-        return self._make(self._lib.rdl_gather_at,
-                          (source.data_ptr(), whole.data_ptr() if whole is not None else None,
-                           source.numel() * kind.per, kind.dtype, opts.rootRank),
-                          opts, (source, whole), list(outputs), finish)
+            outputs = inner(output_tensors, "gather: outputs")
+            check_list(outputs, self._size, tensor.dtype, "gather: outputs")
+            check_sizes(outputs, tensor, "gather: outputs")
+            whole, finish = all_to_write(outputs)
+        return self._make(Prepared("gather", (source.data_ptr(),
+                                              None if whole is None else whole.data_ptr(),
+                                              source.numel() * kind.per, kind.dtype,
+                                              opts.rootRank),
+                                   (source, whole), outputs, finish), opts)
 
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None,
-                root: int | None = None, timeout: timedelta | None = None) -> dist.Work:
-        if isinstance(opts, int):
-            opts, root = None, opts
-        opts = _options(c10d.ScatterOptions, opts, rootRank=root, timeout=timeout)
-        tensor = _one(output_tensors, "scatter: output")
+                root: int | None = None, timeout: timedelta | None = None) -> Work:
+        opts = _options(c10d.ScatterOptions, opts, timeout=timeout,
+                        rootRank=_or(opts, c10d.ScatterOptions, root))
+        tensor = one(output_tensors, "scatter: output")
         kind = _types.element(tensor)
-        target, finish = _outward(tensor)
         whole = None
         if opts.rootRank == self._rank:
-            inputs = input_tensors
-            if inputs and not isinstance(inputs[0], Tensor):
-                inputs = inputs[0]
-            self._check_list(inputs, tensor.dtype, "scatter: inputs")
-            _same_sizes(inputs, tensor, "scatter: inputs")
-            whole = _join(inputs)
-        return self._make(self._lib.rdl_scatter_at,
-                          (whole.data_ptr() if whole is not None else None, target.data_ptr(),
-                           target.numel() * kind.per, kind.dtype, opts.rootRank),
-                          opts, (whole, target), [tensor], finish)
+            inputs = inner(input_tensors, "scatter: inputs")
+            check_list(inputs, self._size, tensor.dtype, "scatter: inputs")
+            check_sizes(inputs, tensor, "scatter: inputs")
+            whole = all_to_read(inputs)
+        target, finish = to_write(tensor)
+        return self._make(Prepared("scatter", (None if whole is None else whole.data_ptr(),
+                                               target.data_ptr(), target.numel() * kind.per,
+                                               kind.dtype, opts.rootRank),
+                                   (whole, target), [tensor], finish), opts)
 
-    # --- reducing and scattering --------------------------------------------
+    # --- reducing and scattering ------------------------------------------------
 
     def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None,
-                       op: Any = None, timeout: timedelta | None = None) -> dist.Work:
-        opts = _options(c10d.ReduceScatterOptions, opts, reduceOp=op, timeout=timeout)
-        tensor = _one(output_tensors, "reduce_scatter: output")
-        inputs = input_tensors
-        if inputs and not isinstance(inputs[0], Tensor):
-            inputs = inputs[0]
+                       op: Any = None, timeout: timedelta | None = None) -> Work:
+        opts = _options(c10d.ReduceScatterOptions, opts, timeout=timeout,
+                        reduceOp=_or(opts, c10d.ReduceScatterOptions, op))
+        tensor = one(output_tensors, "reduce_scatter: output")
+        inputs = inner(input_tensors, "reduce_scatter: inputs")
         kind = _types.element(tensor)
-        code = _types.reduction(opts.reduceOp, tensor)
-        self._check_list(inputs, tensor.dtype, "reduce_scatter: inputs")
+        code = _types.reduction(opts.reduceOp, tensor, kind)
+        check_list(inputs, self._size, tensor.dtype, "reduce_scatter: inputs")
         if inputs[self._rank].numel() != tensor.numel():
             raise RuntimeError(f"raddle: reduce_scatter: input {self._rank} has "
                                f"{inputs[self._rank].numel()} elements, and the output, which it "
                                f"goes to, has {tensor.numel()}")
         counts = [part.numel() * kind.per for part in inputs]
-        whole = _join(inputs)
-        target, finish = _outward(tensor)
-        if all(count == counts[0] for count in counts):
-            function, sizes = self._lib.rdl_reduce_scatter_at, counts[0]
-        else:
-            function, sizes = self._lib.rdl_reduce_scatter_v_at, (c_size_t * self._size)(*counts)
-        return self._make(function,
-                          (whole.data_ptr(), target.data_ptr(), sizes, kind.dtype, code),
-                          opts, (whole, target, sizes), [tensor], finish,
-                          _types.factor(opts.reduceOp))
+        whole = all_to_read(inputs)
+        target, finish = to_write(tensor)
+        even = counts.count(counts[0]) == len(counts)
+        sizes: Any = counts[0] if even else (c_size_t * self._size)(*counts)
+        return self._make(Prepared("reduce_scatter" if even else "reduce_scatter_v",
+                                   (whole.data_ptr(), target.data_ptr(), sizes, kind.dtype, code),
+                                   (whole, target), [tensor], finish,
+                                   _types.factor(opts.reduceOp)), opts)
 
-    def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None,
-                              timeout: timedelta | None = None) -> dist.Work:
-        opts = _options(c10d.ReduceScatterOptions, opts, timeout=timeout)
+    def _reduce_scatter(self, output: Tensor, tensor: Tensor, op: Any) -> Prepared:
         kind = _types.element(output)
-        code = _types.reduction(opts.reduceOp, output)
-        _alike([input], output.dtype, "reduce_scatter")
-        if input.numel() != output.numel() * self._size:
-            raise ValueError(f"raddle: reduce_scatter: the input has {input.numel()} elements; "
+        code = _types.reduction(op, output, kind)
+        check_alike([tensor], output.dtype, "reduce_scatter")
+        if tensor.numel() != output.numel() * self._size:
+            raise ValueError(f"raddle: reduce_scatter: the input has {tensor.numel()} elements; "
                              f"{self._size} ranks that get {output.numel()} each need "
                              f"{output.numel() * self._size}")
-        whole = _inward(input)
-        target, finish = _outward(output)
-        return self._make(self._lib.rdl_reduce_scatter_at,
-                          (whole.data_ptr(), target.data_ptr(), target.numel() * kind.per,
-                           kind.dtype, code),
-                          opts, (whole, target), [output], finish, _types.factor(opts.reduceOp))
+        whole = to_read(tensor)
+        target, finish = to_write(output)
+        return Prepared("reduce_scatter", (whole.data_ptr(), target.data_ptr(),
+                                           target.numel() * kind.per, kind.dtype, code),
+                        (whole, target), [output], finish, _types.factor(op))
+
+    def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None,
+                              timeout: timedelta | None = None) -> Work:
+        opts = _options(c10d.ReduceScatterOptions, opts, timeout=timeout)
+        return self._make(self._reduce_scatter(output, input, opts.reduceOp), opts)
 
     _reduce_scatter_base = reduce_scatter_single
 
     def reduce_scatter_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor],
-                                        opts: Any = None) -> dist.Work:
+                                        opts: Any = None) -> Work:
         opts = _options(c10d.ReduceScatterOptions, opts)
-
-        def calls() -> None:
-            for output, tensor in zip(outputs, inputs, strict=True):
-                self.reduce_scatter_single(output, tensor, opts)
-
-        return self._together(opts, calls)
+        op = opts.reduceOp
+        return self._together([self._reduce_scatter(output, tensor, op)
+                               for output, tensor in zip(outputs, inputs, strict=True)], opts)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
-    # --- all to all ---------------------------------------------------------
+    # --- all to all -------------------------------------------------------------
 
     def all_to_all_single(self, output: Tensor, input: Tensor,
                           output_split_sizes: Sequence[int] = (),
                           input_split_sizes: Sequence[int] = (), opts: Any = None,
-                          timeout: timedelta | None = None) -> dist.Work:
+                          timeout: timedelta | None = None) -> Work:
         opts = _options(c10d.AllToAllOptions, opts, timeout=timeout)
         kind = _types.element(input)
-        _alike([output], input.dtype, "all_to_all")
+        check_alike([output], input.dtype, "all_to_all")
+        if output.numel() != input.numel() and not (input_split_sizes or output_split_sizes):
+            raise ValueError(f"raddle: all_to_all: the input has {input.numel()} elements and the "
+                             f"output {output.numel()}, and there are no split sizes")
         sent = self._rows(input, input_split_sizes, "input", kind.per)
         taken = self._rows(output, output_split_sizes, "output", kind.per)
-        source = _inward(input)
-        target, finish = _outward(output)
-        return self._make(self._lib.rdl_all_to_all_v_at,
-                          (source.data_ptr(), sent, target.data_ptr(), taken, kind.dtype),
-                          opts, (source, target, sent, taken), [output], finish)
+        source = to_read(input)
+        target, finish = to_write(output)
+        at = source.data_ptr(), target.data_ptr()
+        # Without sizes of its own every rank sends equal blocks; they need no table, which
+        # goes round first otherwise.
+        if len(input_split_sizes) == 0 and len(output_split_sizes) == 0:
+            call = Prepared("all_to_all", (*at, sent[0], kind.dtype), (source, target), [output],
+                            finish)
+        else:
+            call = Prepared("all_to_all_v", (at[0], sent, at[1], taken, kind.dtype),
+                            (source, target), [output], finish)
+        return self._make(call, opts)
 
     alltoall_base = all_to_all_single
 
@@ -561,64 +375,72 @@ class ProcessGroupRaddle(dist.ProcessGroup):
         return (c_size_t * self._size)(*(split * row for split in splits))
 
     def alltoall(self, output_tensors: list[Tensor], input_tensors: list[Tensor],
-                 opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+                 opts: Any = None, timeout: timedelta | None = None) -> Work:
         opts = _options(c10d.AllToAllOptions, opts, timeout=timeout)
-        kind = _types.element(input_tensors[0])
+        if not input_tensors:
+            raise RuntimeError("raddle: all_to_all: the list of inputs is empty")
         dtype = input_tensors[0].dtype
-        self._check_list(input_tensors, dtype, "all_to_all: inputs")
-        self._check_list(output_tensors, dtype, "all_to_all: outputs")
+        kind = _types.element(input_tensors[0])
+        check_list(input_tensors, self._size, dtype, "all_to_all: inputs")
+        check_list(output_tensors, self._size, dtype, "all_to_all: outputs")
         sent = (c_size_t * self._size)(*(t.numel() * kind.per for t in input_tensors))
         taken = (c_size_t * self._size)(*(t.numel() * kind.per for t in output_tensors))
-        source = _join(input_tensors)
-        target, finish = _split(output_tensors)
-        return self._make(self._lib.rdl_all_to_all_v_at,
-                          (source.data_ptr(), sent, target.data_ptr(), taken, kind.dtype),
-                          opts, (source, target, sent, taken), list(output_tensors), finish)
+        source = all_to_read(input_tensors)
+        target, finish = all_to_write(output_tensors)
+        return self._make(Prepared("all_to_all_v", (source.data_ptr(), sent, target.data_ptr(),
+                                                    taken, kind.dtype),
+                                   (source, target), output_tensors, finish), opts)
 
-    # --- between two --------------------------------------------------------
+    # --- seeing who is there ------------------------------------------------------
 
-    def send(self, tensors: Any, dstRank: int, tag: int = 0) -> dist.Work:
-        tensor = _one(tensors, "send")
-        kind = _types.element(tensor)
-        source = _inward(tensor)
-        return self._make(self._lib.rdl_send_at,
-                          (source.data_ptr(), source.numel() * kind.per, kind.dtype, dstRank),
-                          None, source, [tensor])
+    def monitored_barrier(self, timeout: timedelta | None = None,
+                          wait_all_ranks: bool = False) -> None:
+        """A barrier on a lane of its own, so that its timeout ends nothing else. Always
+        names all ranks that are missing."""
+        limit = self._timeout_ms if timeout is None else milliseconds(timeout)
+        lane = self._open(f"{self._name}#monitored")
+        how = rdl.Call(timeout_ms=limit)
+        status = self._functions["barrier"](self.raddle_world.pointer, lane, byref(how), here())
+        failure = _errors.last(status) if status else None
+        self._lib.rdl_group_close(self.raddle_world.pointer, lane)
+        if failure is not None:
+            raise failure
 
-    def recv(self, tensors: Any, srcRank: int, tag: int = 0) -> dist.Work:
-        tensor = _one(tensors, "recv")
-        kind = _types.element(tensor)
-        target, finish = _outward(tensor)
-        work = self._make(self._lib.rdl_receive_at,
-                          (target.data_ptr(), target.numel() * kind.per, kind.dtype, srcRank),
-                          None, target, [tensor], finish)
-        if isinstance(work, RaddleWork):
-            work._pending.source = srcRank
-        return work
+    # --- groups out of this one ---------------------------------------------------
 
-    # --- the end ------------------------------------------------------------
+    def split_group(self, ranks: Sequence[int], timeout: timedelta | None = None,
+                    opts: Any = None, group_name: str | None = None,
+                    group_desc: str | None = None,
+                    device_types: Any = None) -> ProcessGroupRaddle | None:
+        """A group of some members, by their group ranks; None where this is none of them."""
+        if self._rank not in ranks:
+            return None
+        for rank in ranks:
+            self._check_peer(rank, "split_group")
+        name = group_name or f"{self._name}:split:{','.join(map(str, ranks))}"
+        limit = self._timeout_ms if timeout is None else milliseconds(timeout)
+        store = dist.PrefixStore(f"{name}/", self._store)
+        group = ProcessGroupRaddle(self.raddle_world, [self._ranks[rank] for rank in ranks], name,
+                                   list(ranks).index(self._rank), limit, store, False)
+        group.setGroupDesc(group_desc or f"{self._desc}:split")
+        return group
+
+    # --- the end ------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """Gives the group back; with the last group of the world, leaves the job."""
-        if self._handle is None:
-            return
+        """Gives the group back; the default one leaves the job."""
         handle, self._handle = self._handle, None
+        if handle is None:
+            return
         world = self.raddle_world
         if self._owns:
             world.close()
         elif world.pointer is not None:
-            self._lib.rdl_group_close(world.pointer, handle)
+            for lane in (*self._tags.values(), handle):
+                self._lib.rdl_group_close(world.pointer, lane)
 
     def abort(self) -> None:
-        """Ends the group on all its members: their calls fail with our name in the
-        sentence."""
+        """Ends the group on all its members: their calls fail and name this rank."""
         world = self.raddle_world
         if self._handle is not None and world.pointer is not None:
             self._lib.rdl_group_revoke_at(world.pointer, self._handle, here())
-
-
-def _same_sizes(tensors: Sequence[Tensor], like: Tensor, what: str) -> None:
-    for index, tensor in enumerate(tensors):
-        if tensor.numel() != like.numel():
-            raise RuntimeError(f"raddle: {what}: tensor {index} has {tensor.numel()} elements, and "
-                               f"this rank's {like.numel()}; all must be equal")

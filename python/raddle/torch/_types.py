@@ -72,12 +72,11 @@ def element(tensor: torch.Tensor) -> Element:
     return found
 
 
-def reduction(op: ReduceOp, tensor: torch.Tensor) -> int:
+def reduction(op: ReduceOp, tensor: torch.Tensor, kind: Element) -> int:
     """The library's number for a reduction of such a tensor; raises if there is none."""
     code = REDUCTIONS.get(int(op.op))
     if code is None:
         raise RuntimeError(f"raddle: there is no reduction {op.op}")
-    kind = element(tensor)
     if not kind.reduces:
         raise RuntimeError(f"raddle: {tensor.dtype} can be moved, and not reduced; convert it to "
                            "a wider type first")
@@ -93,17 +92,3 @@ def factor(op: ReduceOp) -> float:
         return 0.0
     value = op.factor
     return float(value.item() if isinstance(value, torch.Tensor) else value)
-
-
-def adjacent(tensors: list[torch.Tensor]) -> bool:
-    """Whether they are contiguous, and follow each other in memory without gaps."""
-    end = None
-    for tensor in tensors:
-        if not tensor.is_contiguous():
-            return False
-        start = tensor.data_ptr()
-        if end is not None and start != end and tensor.numel() > 0:
-            return False
-        if tensor.numel() > 0:
-            end = start + tensor.numel() * tensor.element_size()
-    return True

@@ -8,16 +8,26 @@ jobs, nor two lives of one, can be confused.
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
+import sys
+from collections import deque
 from ctypes import byref, c_void_p
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raddle import _library as rdl
 from raddle.torch import _errors
-from raddle.torch._work import Futures, Pending
+from raddle.torch._watcher import Watcher
+
+if TYPE_CHECKING:
+    from raddle.torch._work import Pending
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
+# All that can be pending: every result is asked for, if late.
+_WORKS = 65536
+# So many dropped works are looked at with each new one.
+_LOOKED_AT = 4
 
 
 def _machine() -> str:
@@ -51,49 +61,56 @@ def _meeting_name(store: Any, rank: int) -> bytes:
 
 
 class World:
-    """An open rdl_world, and the calls on it that nobody has waited for."""
+    """An open rdl_world, and the calls on it whose results are not known."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout_ms: int):
         self.lib = rdl.library()
+        self.functions = rdl.functions()
         self.rank = rank
         self.size = size
-        self.futures = Futures()
-        self.peak_dev_shm = 0
-        self.users = 0
+        self.watcher = Watcher(self)
+        self._process = os.getpid()
         self._pending: dict[int, Pending] = {}
-        self._issued = 0
-        options = rdl.WorldOptions(timeout_ms=timeout_ms)
+        # Those whose works the program has dropped: nobody else will ask for them.
+        self.dropped: deque[Pending] = deque()
+        self.pointer: int | None = self._open(store, rank, size, timeout_ms)
+        atexit.register(self.leave)
+
+    def _open(self, store: Any, rank: int, size: int, timeout_ms: int) -> int | None:
+        options = rdl.WorldOptions(timeout_ms=timeout_ms, works=_WORKS)
         if "RADDLE_START_TIMEOUT" not in os.environ:
             options.start_timeout_ms = timeout_ms
-        if size > 1 and not _started_by_raddle(rank, size):
+        if not _started_by_raddle(rank, size):
             options.rank = rank
             options.size = size
-            options.job = _meeting_name(store, rank)
-        elif size == 1:
-            options.size = 1
+            options.job = _meeting_name(store, rank) if size > 1 else b""
         pointer = c_void_p()
         _errors.check(self.lib.rdl_world_open(byref(options), byref(pointer)))
-        self.pointer: int = pointer.value  # type: ignore[assignment]
+        return pointer.value
+
+    # --- what is pending ------------------------------------------------------
 
     def remember(self, pending: Pending) -> None:
         self._pending[id(pending)] = pending
-        self._issued += 1
-        # The library keeps the results of 1,024 works that nobody has asked for.
-        if self._issued % 256 == 0:
+        if self.dropped:
             self.sweep()
+
+    def sweep(self) -> None:
+        """Looks whether some of what the program has dropped is done."""
+        for _ in range(min(len(self.dropped), _LOOKED_AT)):
+            old = self.dropped.popleft()
+            if not old.test():
+                self.dropped.append(old)
 
     def forget(self, pending: Pending) -> None:
         self._pending.pop(id(pending), None)
-
-    def sweep(self) -> None:
-        """Learns the results of all that is done."""
-        for pending in list(self._pending.values()):
-            pending.test()
 
     def account(self) -> rdl.Account:
         account = rdl.Account()
         _errors.check(self.lib.rdl_account_read(self.pointer, byref(account)))
         return account
+
+    # --- the end --------------------------------------------------------------
 
     def close(self) -> None:
         """Waits for what is pending, as rdl_world_close does, and leaves the job."""
@@ -104,6 +121,23 @@ class World:
                 pending.wait(0)
             except Exception:  # whoever asks for that call's result gets it
                 pass
-        self.futures.close()
-        pointer, self.pointer = self.pointer, None  # type: ignore[assignment]
-        _errors.check(self.lib.rdl_world_close(pointer))
+        self.watcher.close()
+        atexit.unregister(self.leave)
+        pointer, self.pointer = self.pointer, None
+        self.lib.rdl_world_close(pointer)
+
+    def leave(self) -> None:
+        """The process ends without having destroyed its groups. Waits for nobody: the
+        others are told why, if this is no ordinary end."""
+        if self.pointer is None or self._process != os.getpid():
+            return
+        error = getattr(sys, "last_value", None)
+        if error is not None:
+            reason = f"{type(error).__name__}: {error}"
+        elif self._pending:
+            reason = f"it has exited with {len(self._pending)} calls pending"
+        else:
+            reason = None
+        if reason is not None:
+            self.lib.rdl_world_abort(self.pointer, reason.encode())
+        self.close()
