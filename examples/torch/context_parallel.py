@@ -19,7 +19,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 
-import raddle.torch  # noqa: F401: registers the backend
+import raddle.torch  # noqa: F401 (registers the backend)
 
 STEPS = 6
 BATCH, PIECE, HEADS, WIDTH, WORDS = 2, 16, 4, 32, 50

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-import raddle.torch  # noqa: F401: registers the backend
+import raddle.torch  # noqa: F401 (registers the backend)
 
 STEPS = 30
 ROWS = 64
