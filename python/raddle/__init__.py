@@ -2,7 +2,6 @@
 """Raddle for Python: the library, found and loaded; raddle.torch is the backend."""
 
 from raddle._library import Failure, library_path, version
-
-__version__ = "0.1.0"
+from raddle._version import VERSION as __version__
 
 __all__ = ["Failure", "__version__", "library_path", "version"]

@@ -15,8 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-# The version that this Python code was written for; the library must be of the same.
-VERSION = "0.1.0"
+from raddle._version import VERSION
 
 OK, AGAIN, INVALID, STATE, MISMATCH, UNSUPPORTED, NO_MEMORY, TIMEOUT, PEER, REVOKED = range(10)
 

@@ -10,16 +10,20 @@
 from __future__ import annotations
 
 import os
+import warnings
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from raddle import _library as rdl
+from raddle.torch import _guarded
 from raddle.torch._group import ProcessGroupRaddle
 from raddle.torch._work import milliseconds
 from raddle.torch._world import World
 
+_TESTED = "2.13"
 _DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 
@@ -60,6 +64,10 @@ def account(group: dist.ProcessGroup | None = None) -> dict[str, Any]:
     return result
 
 
+if torch.__version__.split(".")[:2] != _TESTED.split("."):
+    warnings.warn(f"raddle.torch was tested with PyTorch {_TESTED}, and this is "
+                  f"{torch.__version__}", stacklevel=2)
+_guarded.install()
 dist.Backend.register_backend("raddle", _create, extended_api=True, devices=["cpu"])
 
 __all__ = ["ProcessGroupRaddle", "account"]

@@ -54,6 +54,8 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         self._store = store
         self._owns = is_default
         self._desc = "undefined"
+        self._monitored: rdl.Group | None = None
+        self._monitored_ended = 0
         Transfers.__init__(self, world, ranks, name, timeout_ms, is_default)
 
     # --- who we are -----------------------------------------------------------
@@ -145,7 +147,7 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         at = buffer.data_ptr()
         return Prepared("all_reduce", (at, at, buffer.numel() * kind.per, kind.dtype, code),
                         buffer, [tensor], finish,
-                        _types.factor(op) if code == rdl.PREMUL_SUM else 0.0)
+                        _types.factor(op, code))
 
     def allreduce(self, tensors: Any, opts: Any = None, op: Any = None,
                   timeout: timedelta | None = None) -> Work:
@@ -171,7 +173,7 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
                                               opts.rootRank),
                                    buffer, [tensor],
                                    finish if opts.rootRank == self._rank else None,
-                                   _types.factor(opts.reduceOp)), opts)
+                                   _types.factor(opts.reduceOp, code)), opts)
 
     # --- gathering --------------------------------------------------------------
 
@@ -296,7 +298,7 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         return self._make(Prepared("reduce_scatter" if even else "reduce_scatter_v",
                                    (whole.data_ptr(), target.data_ptr(), sizes, kind.dtype, code),
                                    (whole, target), [tensor], finish,
-                                   _types.factor(opts.reduceOp)), opts)
+                                   _types.factor(opts.reduceOp, code)), opts)
 
     def _reduce_scatter(self, output: Tensor, tensor: Tensor, op: Any) -> Prepared:
         kind = _types.element(output)
@@ -310,7 +312,7 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         target, finish = to_write(output)
         return Prepared("reduce_scatter", (whole.data_ptr(), target.data_ptr(),
                                            target.numel() * kind.per, kind.dtype, code),
-                        (whole, target), [output], finish, _types.factor(op))
+                        (whole, target), [output], finish, _types.factor(op, code))
 
     def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None,
                               timeout: timedelta | None = None) -> Work:
@@ -395,15 +397,20 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     def monitored_barrier(self, timeout: timedelta | None = None,
                           wait_all_ranks: bool = False) -> None:
-        """A barrier on a lane of its own, so that its timeout ends nothing else. Always
-        names all ranks that are missing."""
+        """A barrier on a lane of its own, so that its timeout ends nothing else. It names
+        all ranks that are missing, whatever wait_all_ranks says."""
         limit = self._timeout_ms if timeout is None else milliseconds(timeout)
-        lane = self._open(f"{self._name}#monitored")
+        if self._monitored is None:
+            self._monitored = self._open(f"{self._name}#monitored{self._monitored_ended}")
         how = rdl.Call(timeout_ms=limit)
-        status = self._functions["barrier"](self.raddle_world.pointer, lane, byref(how), here())
-        failure = _errors.last(status) if status else None
-        self._lib.rdl_group_close(self.raddle_world.pointer, lane)
-        if failure is not None:
+        status = self._functions["barrier"](self.raddle_world.pointer, self._monitored,
+                                            byref(how), here())
+        if status:
+            failure = _errors.last(status)
+            # All members hear of it, so the next one is on another lane for all.
+            self._lib.rdl_group_close(self.raddle_world.pointer, self._monitored)
+            self._monitored = None
+            self._monitored_ended += 1
             raise failure
 
     # --- groups out of this one ---------------------------------------------------
@@ -436,7 +443,8 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         if self._owns:
             world.close()
         elif world.pointer is not None:
-            for lane in (*self._tags.values(), handle):
+            more = [] if self._monitored is None else [self._monitored]
+            for lane in (*self._tags.values(), *more, handle):
                 self._lib.rdl_group_close(world.pointer, lane)
 
     def abort(self) -> None:

@@ -33,7 +33,14 @@ class Watcher:
         self._ends = False
 
     def watch(self, pending: Pending) -> None:
-        """It will be settled when it is done."""
+        """It will be settled when it is done.
+
+        On the watcher's own thread it is settled at once: what runs there is a callback
+        of another future, which may wait for this one before it returns.
+        """
+        if threading.current_thread() is self._thread:
+            pending.finish_here()
+            return
         with self._lock:
             if pending.done or pending.told:
                 return

@@ -25,6 +25,7 @@ from raddle.torch._sites import here
 if TYPE_CHECKING:
     from raddle.torch._world import World
 
+_SMALL = 4096
 _NO_TIMEOUT = timedelta(0)
 
 
@@ -36,13 +37,14 @@ def milliseconds(timeout: timedelta) -> int:
 class Outcome:
     """What a call comes to. Threads: any; it is settled once."""
 
-    __slots__ = ("result", "source", "done", "failure", "future", "lock")
+    __slots__ = ("result", "source", "done", "failure", "trigger", "future", "lock")
 
     def __init__(self, result: list[torch.Tensor]):
         self.result = result
         self.source = -1
         self.done = False
         self.failure: Exception | None = None
+        self.trigger: torch.futures.Future | None = None
         self.future: torch.futures.Future | None = None
         self.lock = threading.Lock()
 
@@ -52,9 +54,9 @@ class Outcome:
                 return
             self.failure = failure
             self.done = True
-            future = self.future
-        if future is not None:
-            fulfil(future, self)
+            trigger = self.trigger
+        if trigger is not None:
+            trigger.set_result(None)
 
     def test(self) -> bool:
         """Whether it is done; helps it on."""
@@ -65,22 +67,27 @@ class Outcome:
         raise NotImplementedError
 
     def make_future(self) -> torch.futures.Future:
-        """Its future, the same each time. Somebody must see to it that it is settled."""
+        """Its future, the same each time. Somebody must see to it that it is settled.
+
+        It is what follows from another one, as only a callback that raises makes a future
+        that native code, such as DDP's, finds failed: set_exception makes one whose value
+        is the exception, which DDP takes for a list of tensors. So its error is a
+        RuntimeError, with our sentence in it."""
         with self.lock:
-            fresh = self.future is None
-            if fresh:
-                self.future = torch.futures.Future()
             done = self.done
-        if fresh and done:
-            fulfil(self.future, self)
+            if self.future is None:
+                trigger: torch.futures.Future = torch.futures.Future()
+                self.future = trigger.then(self._deliver)
+                if done:
+                    trigger.set_result(None)
+                else:
+                    self.trigger = trigger
         return self.future
 
-
-def fulfil(future: torch.futures.Future, outcome: Outcome) -> None:
-    if outcome.failure is not None:
-        future.set_exception(outcome.failure)
-    else:
-        future.set_result(outcome.result)
+    def _deliver(self, _: torch.futures.Future) -> list[torch.Tensor]:
+        if self.failure is not None:
+            raise self.failure
+        return self.result
 
 
 class Pending(Outcome):
@@ -126,6 +133,14 @@ class Pending(Outcome):
         if self.failure is not None:
             raise self.failure
 
+    def finish_here(self) -> None:
+        """Until it is done, whatever comes of it: whoever asks for the result learns it."""
+        try:
+            self.wait(0)
+        except Exception:
+            if not self.done:
+                raise
+
     def _time_out(self) -> None:
         """The wait's own limit has passed, or the call's, which is its result."""
         late = _errors.last(rdl.TIMEOUT)
@@ -162,13 +177,24 @@ class RaddleWork(Work):
     def __init__(self, outcome: Outcome):
         super().__init__()
         self._outcome = outcome
+        self._waited = False
 
     def __del__(self) -> None:
         outcome = self._outcome
-        if not outcome.done and isinstance(outcome, Pending) and not outcome.told:
+        if not isinstance(outcome, Pending):
+            return
+        if not outcome.done and not outcome.told:
             outcome.world.dropped.append(outcome)
+        if not self._waited:
+            # PyTorch's C++ may have it still, wait for it once, and ask for its future:
+            # DDP's join does. What is left of a work without its Python part would wait
+            # for ever. Tensors are kept only while they are as small as join's.
+            if sum(tensor.nbytes for tensor in outcome.result) > _SMALL:
+                outcome.result = []
+            outcome.world.unwaited.append(self)
 
     def wait(self, timeout: timedelta = _NO_TIMEOUT) -> bool:
+        self._waited = True
         self._outcome.wait(milliseconds(timeout) if timeout > _NO_TIMEOUT else 0)
         return True
 
@@ -196,6 +222,7 @@ class RaddleWork(Work):
     def get_future(self) -> torch.futures.Future:
         future = self._outcome.make_future()
         if isinstance(self._outcome, Pending):
+            self._waited = True
             self._outcome.world.watcher.watch(self._outcome)
         return future
 

@@ -16,18 +16,22 @@ from collections import deque
 from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any
 
+from torch.distributed import DistBackendError
+
 from raddle import _library as rdl
 from raddle.torch import _errors
 from raddle.torch._watcher import Watcher
 
 if TYPE_CHECKING:
-    from raddle.torch._work import Pending
+    from raddle.torch._work import Pending, RaddleWork
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 # All that can be pending: every result is asked for, if late.
 _WORKS = 65536
 # So many dropped works are looked at with each new one.
 _LOOKED_AT = 4
+# So many works that nobody has waited for outlive what Python knew of them.
+_UNWAITED = 256
 
 
 def _machine() -> str:
@@ -60,6 +64,15 @@ def _meeting_name(store: Any, rank: int) -> bytes:
     return name.encode()
 
 
+def _is_ours(error: BaseException | None) -> bool:
+    """Whether it follows from a failed call: the others know of that already."""
+    while error is not None:
+        if isinstance(error, DistBackendError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 class World:
     """An open rdl_world, and the calls on it whose results are not known."""
 
@@ -73,6 +86,8 @@ class World:
         self._pending: dict[int, Pending] = {}
         # Those whose works the program has dropped: nobody else will ask for them.
         self.dropped: deque[Pending] = deque()
+        # Works which nobody has waited for, and Python has dropped: the last of them.
+        self.unwaited: deque[RaddleWork] = deque(maxlen=_UNWAITED)
         self.pointer: int | None = self._open(store, rank, size, timeout_ms)
         atexit.register(self.leave)
 
@@ -132,10 +147,11 @@ class World:
         if self.pointer is None or self._process != os.getpid():
             return
         error = getattr(sys, "last_value", None)
-        if error is not None:
+        going = [pending for pending in list(self._pending.values()) if not pending.test()]
+        if error is not None and not _is_ours(error):
             reason = f"{type(error).__name__}: {error}"
-        elif self._pending:
-            reason = f"it has exited with {len(self._pending)} calls pending"
+        elif going:
+            reason = f"it has exited while {len(going)} calls were pending"
         else:
             reason = None
         if reason is not None:
