@@ -186,7 +186,8 @@ test_with_pytest()
 
     [ "${RADDLE_SOAK:-}" != 1 ] || chosen=
     python_of_arm -m pytest -p pytest_results -p no:cacheprovider -q -m "$chosen" \
-        ${filter:+-k "${filter//|/ or }"} tests/torch >"$log" 2>&1 || status=$?
+        ${filter:+-k "${filter//|/ or }"} tests/torch python/tests \
+        >"$log" 2>&1 || status=$?
     # 1: tests failed, each of which is a line by now. 5: none has such a name.
     if [ $status -gt 1 ] && ! { [ $status -eq 5 ] && [ -n "$filter" ]; }; then
         record failed pytest "exit status $status; see $log"
