@@ -14,8 +14,8 @@
 
 void rdl_tasks_init(rdl_tasks *tasks, int works)
 {
-    *tasks = (rdl_tasks){ .kept_most = works ? (uint32_t)works
-                                             : RDL_WORKS_KEPT };
+    *tasks =
+        (rdl_tasks){ .kept_most = works ? (uint32_t)works : RDL_WORKS_KEPT };
     pthread_mutex_init(&tasks->lock, NULL);
 }
 
@@ -307,8 +307,10 @@ rdl_status rdl_task_notify(rdl_task *task, uint32_t generation, int descriptor)
         generation)
         st = rdl_fail(RDL_INVALID, "the work's result has been asked for");
     else if (task->notify >= 0)
-        st = rdl_fail(RDL_INVALID, "descriptor %d is told already when the work "
-                                   "is done", task->notify);
+        st = rdl_fail(RDL_INVALID,
+                      "descriptor %d is told already when the work "
+                      "is done",
+                      task->notify);
     else {
         done = rdl_task_is_done(task, generation);
         task->notify = descriptor;

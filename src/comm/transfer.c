@@ -276,8 +276,8 @@ static rdl_status check_probe(rdl_world *world, rdl_group group, int after,
         return rdl_fail(RDL_INVALID, "probe: rank %d is not in the group",
                         world->rank);
     if (after < -1 || after >= *size)
-        return rdl_fail(RDL_INVALID, "probe: after is %d, outside -1..%d", after,
-                        *size - 1);
+        return rdl_fail(RDL_INVALID, "probe: after is %d, outside -1..%d",
+                        after, *size - 1);
     return RDL_OK;
 }
 

@@ -91,6 +91,7 @@ static void probe_the_dead(rdl_world *world, void *arg)
     int peer = -1;
 
     (void)arg;
+    CHECK_OK(rdl_barrier(world, RDL_WORLD, NULL)); /* both have joined */
     if (rdl_world_rank(world) == 1) {
         rdl_world_abort(world, "out of cheese");
         return;
@@ -98,8 +99,9 @@ static void probe_the_dead(rdl_world *world, void *arg)
     while (st == RDL_OK && peer < 0)
         st = rdl_probe(world, RDL_WORLD, -1, &peer);
     CHECK_STATUS(st, RDL_PEER);
-    CHECK_TEXT(rdl_error_detail(), "probe: nobody is left who could send: rank 1 "
-                                   "gave up: out of cheese");
+    CHECK_TEXT(rdl_error_detail(),
+               "probe: nobody is left who could send: rank 1 "
+               "gave up: out of cheese");
 }
 
 RDL_TEST(a_probe_says_when_nobody_is_left)
@@ -151,8 +153,8 @@ static void notify_of_a_sum(rdl_world *world, void *arg)
     CHECK_OK(rdl_group_open(world, all, rdl_world_size(world), "go", &go));
     if (rdl_world_rank(world) != 0) /* the sum waits for them */
         CHECK_OK(rdl_barrier(world, go, NULL));
-    CHECK_OK(rdl_all_reduce(world, RDL_WORLD, &mine, &sum, 1, RDL_INT64, RDL_SUM,
-                            &call));
+    CHECK_OK(rdl_all_reduce(world, RDL_WORLD, &mine, &sum, 1, RDL_INT64,
+                            RDL_SUM, &call));
     CHECK_OK(rdl_work_notify(world, work, descriptor));
     if (rdl_world_rank(world) == 0) {
         CHECK_INT((int64_t)told(descriptor), 0);

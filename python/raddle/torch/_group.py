@@ -56,6 +56,7 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         self._desc = "undefined"
         self._monitored: rdl.Group | None = None
         self._monitored_ended = 0
+        self._closed = False
         Transfers.__init__(self, world, ranks, name, timeout_ms, is_default)
 
     # --- who we are -----------------------------------------------------------
@@ -434,21 +435,27 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     # --- the end ------------------------------------------------------------------
 
+    def _lanes(self) -> list[rdl.Group]:
+        more = [] if self._monitored is None else [self._monitored]
+        return [*self._tags.values(), *more, self._handle]
+
     def shutdown(self) -> None:
         """Gives the group back; the default one leaves the job."""
-        handle, self._handle = self._handle, None
-        if handle is None:
-            return
         world = self.raddle_world
+        if self._closed or world.pointer is None:
+            return
+        self._closed = True
         if self._owns:
             world.close()
-        elif world.pointer is not None:
-            more = [] if self._monitored is None else [self._monitored]
-            for lane in (*self._tags.values(), *more, handle):
-                self._lib.rdl_group_close(world.pointer, lane)
+            return
+        for lane in self._lanes():
+            self._lib.rdl_group_close(world.pointer, lane)
 
     def abort(self) -> None:
         """Ends the group on all its members: their calls fail and name this rank."""
         world = self.raddle_world
-        if self._handle is not None and world.pointer is not None:
-            self._lib.rdl_group_revoke_at(world.pointer, self._handle, here())
+        if self._closed or world.pointer is None:
+            return
+        for lane in self._lanes():
+            self._lib.rdl_group_revoke_at(world.pointer, lane, here())
+        self.shutdown()
