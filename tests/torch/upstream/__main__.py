@@ -31,6 +31,8 @@ def main() -> int:
     for ranks in options.ranks:
         outcomes = runs.compare(names, ranks, options)
         bad += report.tell(outcomes, ranks, options.verbose)
+        if options.results:
+            report.note(outcomes, ranks, options.results)
     return 1 if bad else 0
 
 
@@ -46,6 +48,7 @@ def _options() -> argparse.Namespace:
     add("-r", dest="roles", type=_words, default=list(runs.ROLES), help="gloo,mpi,nccl")
     add("-s", dest="shard", default="1/1", help="part I of N of the tests: I/N")
     add("-t", dest="seconds", type=int, default=60, help="limit of one test (60)")
+    add("--results", metavar="FILE", help="a line of it for each test, as ./dev check has them")
     add("-v", dest="verbose", action="store_true", help="every test, and what it said")
     return parser.parse_args()
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Prints what became of the tests, backends side by side."""
 
+import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -31,6 +33,37 @@ def tell(outcomes: Outcomes, ranks: int, verbose: bool) -> int:
         if test in outcomes and not _differs(outcomes[test]):
             print(f"  {test} stands in {_LIST.name}, and is the same on all")
     return bad
+
+
+def note(outcomes: Outcomes, ranks: int, path: str) -> None:
+    """Appends a line for each test to the file: status, arm, name, why. A difference that
+    has its reason counts as skipped."""
+    known = _known(ranks)
+    arm = os.environ.get("RADDLE_ARM", "torch")
+    with open(path, "a") as file:
+        for test, by_backend in outcomes.items():
+            for backend, line in by_backend.items():
+                if backend == JUDGE:
+                    continue
+                status, why = _status(line, by_backend.get(JUDGE), known.get(test))
+                words = (status, arm, f"upstream.{test}[{backend}, {ranks} ranks]", why)
+                file.write("\t".join(words) + "\n")
+
+
+def _status(line: dict, judge: dict | None, reason: str | None) -> tuple[str, str]:
+    said = _gist(line["reason"]) if line["outcome"] != "passed" else ""
+    if _is_worse(line, judge):
+        return ("failed", said) if reason is None else ("skipped", reason)
+    if line["outcome"] == "failed":
+        return "skipped", f"fails on {JUDGE} too: {said}"
+    return line["outcome"], said
+
+
+def _gist(text: str) -> str:
+    """Of what a test said, the last error, or else the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [found.group() for line in lines if (found := re.search(r"\w+Error: .*", line))]
+    return ((errors or lines or [""])[-1])[:200].replace("\t", " ")
 
 
 def _tell_counts(outcomes: Outcomes, ranks: int) -> None:
