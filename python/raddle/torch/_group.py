@@ -216,9 +216,9 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         kind = _types.element(tensor)
         check_alike([output], tensor.dtype, "all_gather")
         if output.numel() != tensor.numel() * self._size:
-            raise ValueError(f"raddle: all_gather: the output has {output.numel()} elements; "
-                             f"{self._size} ranks with {tensor.numel()} each make "
-                             f"{tensor.numel() * self._size}")
+            raise RuntimeError(f"raddle: all_gather: the output has {output.numel()} elements; "
+                               f"{self._size} ranks with {tensor.numel()} each make "
+                               f"{tensor.numel() * self._size}")
         source = to_read(tensor)
         whole, finish = to_write(output)
         return Prepared("all_gather", (source.data_ptr(), whole.data_ptr(),
@@ -311,9 +311,9 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         code = _types.reduction(op, output, kind)
         check_alike([tensor], output.dtype, "reduce_scatter")
         if tensor.numel() != output.numel() * self._size:
-            raise ValueError(f"raddle: reduce_scatter: the input has {tensor.numel()} elements; "
-                             f"{self._size} ranks that get {output.numel()} each need "
-                             f"{output.numel() * self._size}")
+            raise RuntimeError(f"raddle: reduce_scatter: the input has {tensor.numel()} elements; "
+                               f"{self._size} ranks that get {output.numel()} each need "
+                               f"{output.numel() * self._size}")
         whole = to_read(tensor)
         target, finish = to_write(output)
         return Prepared("reduce_scatter", (whole.data_ptr(), target.data_ptr(),
@@ -349,8 +349,8 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         kind = _types.element(input)
         check_alike([output], input.dtype, "all_to_all")
         if output.numel() != input.numel() and not (input_split_sizes or output_split_sizes):
-            raise ValueError(f"raddle: all_to_all: the input has {input.numel()} elements and the "
-                             f"output {output.numel()}, and there are no split sizes")
+            raise RuntimeError(f"raddle: all_to_all: the input has {input.numel()} elements, the "
+                               f"output {output.numel()}, and there are no split sizes")
         sent = self._rows(input, input_split_sizes, "input", kind.per)
         taken = self._rows(output, output_split_sizes, "output", kind.per)
         source = to_read(input)
@@ -373,15 +373,15 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         length = tensor.size(0) if tensor.dim() > 0 else 1
         if len(splits) == 0:
             if length % self._size != 0:
-                raise ValueError(f"raddle: all_to_all: the {what} has {length} rows, which cannot "
-                                 f"be shared equally by {self._size} ranks")
+                raise RuntimeError(f"raddle: all_to_all: the {what} has {length} rows, which "
+                                   f"cannot be shared equally by {self._size} ranks")
             splits = [length // self._size] * self._size
         if len(splits) != self._size:
-            raise ValueError(f"raddle: all_to_all: {len(splits)} split sizes of the {what}, and "
-                             f"the group has {self._size} ranks")
+            raise RuntimeError(f"raddle: all_to_all: {len(splits)} split sizes of the {what}, and "
+                               f"the group has {self._size} ranks")
         if sum(splits) != length or min(splits) < 0:
-            raise ValueError(f"raddle: all_to_all: the split sizes {list(splits)} of the {what} "
-                             f"do not add up to its {length} rows")
+            raise RuntimeError(f"raddle: all_to_all: the split sizes {list(splits)} of the {what} "
+                               f"do not add up to its {length} rows")
         row = (tensor.numel() // length if length else 0) * per
         return (c_size_t * self._size)(*(split * row for split in splits))
 
