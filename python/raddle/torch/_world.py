@@ -130,11 +130,13 @@ class World:
     # --- the end --------------------------------------------------------------
 
     def close(self) -> None:
-        """Waits for what is pending, as rdl_world_close does, and leaves the job."""
+        """Waits for what is pending, but not for what others may never send, and leaves
+        the job."""
         if self.pointer is None:
             return
         for pending in list(self._pending.values()):
             try:
+                pending.give_up()
                 pending.wait(0)
             except Exception:  # whoever asks for that call's result gets it
                 pass
