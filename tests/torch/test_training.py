@@ -169,7 +169,7 @@ STRATEGIES = ["FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"]
 @pytest.mark.parametrize("offload", [False, True], ids=["", "offload"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_fsdp1_trains_as_one_process_does(pools, strategy, offload):
-    results = agree(pools, 2, fsdp1, strategy, offload, True, True)
+    results = agree(pools, 2, fsdp1, strategy, offload, True, not offload)
     _like_one_process(results, 2)
 
 
