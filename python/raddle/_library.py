@@ -149,6 +149,7 @@ _OTHERS = {
     "rdl_group_revoke_at": [c_void_p, Group, c_char_p],
     "rdl_work_wait_at": [c_void_p, Work, c_int64, c_char_p],
     "rdl_work_test": [c_void_p, Work, c_void_p],
+    "rdl_work_revoke_at": [c_void_p, Work, c_char_p],
     "rdl_work_notify": [c_void_p, Work, c_int],
     "rdl_probe": [c_void_p, Group, c_int, c_void_p],
     "rdl_batch_begin": [c_void_p, c_void_p],

@@ -110,6 +110,19 @@ def test_batches_of_transfers_go_round_a_ring(run_ranks):
     run_ranks(_ring, 3)
 
 
+def _left_over(rank: int, size: int) -> None:
+    works = [dist.irecv(torch.zeros(1), 1 - rank), dist.irecv(torch.zeros(1))]
+    dist.barrier()
+    dist.destroy_process_group()
+    for work, text in zip(works, ("was revoked by rank", "pending when its group|nobody is left")):
+        with pytest.raises(RuntimeError, match=text):
+            work.wait()
+
+
+def test_receives_that_are_left_over_do_not_hold_up_the_end(run_ranks):
+    run_ranks(_left_over, 2, destroys=False)
+
+
 def _outside(rank: int, size: int) -> None:
     with pytest.raises(ValueError, match="rank 7 is not in the group's 0 to 1"):
         dist.group.WORLD.send([torch.zeros(1)], 7, 0)

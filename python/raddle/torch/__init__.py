@@ -43,7 +43,8 @@ def _create(options: Any, backend_options: Any = None) -> ProcessGroupRaddle:
     if ranks and isinstance(default, ProcessGroupRaddle):
         return ProcessGroupRaddle(default.raddle_world, ranks, options.group_id,
                                   options.group_rank, timeout_ms, options.store, False)
-    world = World(options.store, options.group_rank, options.group_size, timeout_ms)
+    world = World(options.store, options.group_rank, options.group_size, timeout_ms,
+                  is_default=not ranks)
     return ProcessGroupRaddle(world, range(options.group_size), options.group_id,
                               options.group_rank, timeout_ms, options.store, True)
 

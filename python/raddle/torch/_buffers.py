@@ -123,7 +123,7 @@ def check_alike(tensors: Sequence[Tensor], dtype: torch.dtype, what: str) -> Non
     for tensor in tensors:
         _types.element(tensor)
         if tensor.dtype != dtype:
-            raise ValueError(f"raddle: {what}: tensors of {dtype} and {tensor.dtype} in one call")
+            raise RuntimeError(f"raddle: {what}: tensors of {dtype} and {tensor.dtype} in one call")
 
 
 def check_list(tensors: Sequence[Tensor], size: int, dtype: torch.dtype, what: str) -> None:

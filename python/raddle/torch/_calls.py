@@ -87,17 +87,18 @@ class Calls:
 
     def _make(self, call: Prepared, opts: Any) -> Work:
         """Makes the call as opts and a batch that is open want it."""
-        batch = self._batch
         if profiler._is_profiler_enabled:
             with profiler.record_function(f"raddle:{call.name}"):
-                return self._make_now(call, opts, batch)
-        return self._make_now(call, opts, batch)
+                return self._make_now(call, opts)
+        return self._make_now(call, opts)
 
-    def _make_now(self, call: Prepared, opts: Any, batch: _Batch | None) -> Work:
+    def _make_now(self, call: Prepared, opts: Any) -> Work:
+        batch = self._batch
+        timeout = opts.timeout
+        limit = self._timeout_ms if timeout == _UNSET else milliseconds(timeout)
         if batch is not None and batch.thread == threading.get_ident():
-            self._add(call, batch, self._limit(opts))
+            self._add(call, batch, limit)
             return self._done
-        limit = self._limit(opts)
         if opts.asyncOp:
             return self._issue(call, self._handle, limit)
         self._run(call, limit)

@@ -28,20 +28,13 @@ from raddle.torch._work import milliseconds
 from raddle.torch._world import World
 
 
-def _options(kind: type, given: Any, **fields: Any) -> Any:
-    """The options of a call, which come as such, or as separate arguments."""
-    if isinstance(given, kind):
-        return given
+def _options(kind: type, **fields: Any) -> Any:
+    """The options of a call whose arguments come one by one; None: the default."""
     made = kind()
     for name, value in fields.items():
         if value is not None:
             setattr(made, name, value)
     return made
-
-
-def _or(given: Any, kind: type, named: Any) -> Any:
-    """An argument that comes by name, or in the place of the options."""
-    return given if named is None and not isinstance(given, kind) else named
 
 
 class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
@@ -56,6 +49,7 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         self._desc = "undefined"
         self._monitored: rdl.Group | None = None
         self._monitored_ended = 0
+        self._closed = False
         Transfers.__init__(self, world, ranks, name, timeout_ms, is_default)
 
     # --- who we are -----------------------------------------------------------
@@ -126,13 +120,15 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
     # --- all to all members -----------------------------------------------------
 
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.BarrierOptions, opts, timeout=timeout)
+        if not isinstance(opts, c10d.BarrierOptions):
+            opts = _options(c10d.BarrierOptions, timeout=timeout)
         return self._make(Prepared("barrier", (), None, []), opts)
 
     def broadcast(self, tensors: Any, opts: Any = None, root: int | None = None,
                   timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.BroadcastOptions, opts, timeout=timeout,
-                        rootRank=_or(opts, c10d.BroadcastOptions, root))
+        if not isinstance(opts, c10d.BroadcastOptions):
+            opts = _options(c10d.BroadcastOptions, timeout=timeout,
+                            rootRank=opts if root is None else root)
         tensor = one(tensors, "broadcast")
         kind = _types.element(tensor)
         buffer, finish = to_change(tensor)
@@ -151,19 +147,22 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     def allreduce(self, tensors: Any, opts: Any = None, op: Any = None,
                   timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.AllreduceOptions, opts, timeout=timeout,
-                        reduceOp=_or(opts, c10d.AllreduceOptions, op))
+        if not isinstance(opts, c10d.AllreduceOptions):
+            opts = _options(c10d.AllreduceOptions, timeout=timeout,
+                            reduceOp=opts if op is None else op)
         return self._make(self._all_reduce(one(tensors, "all_reduce"), opts.reduceOp), opts)
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work:
-        opts = _options(c10d.AllreduceCoalescedOptions, opts)
+        if not isinstance(opts, c10d.AllreduceCoalescedOptions):
+            opts = _options(c10d.AllreduceCoalescedOptions)
         op = opts.reduceOp
         return self._together([self._all_reduce(tensor, op) for tensor in tensors], opts)
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, root: int | None = None,
                timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.ReduceOptions, opts, reduceOp=op, timeout=timeout,
-                        rootRank=_or(opts, c10d.ReduceOptions, root))
+        if not isinstance(opts, c10d.ReduceOptions):
+            opts = _options(c10d.ReduceOptions, reduceOp=op, timeout=timeout,
+                            rootRank=opts if root is None else root)
         tensor = one(tensors, "reduce")
         kind = _types.element(tensor)
         code = _types.reduction(opts.reduceOp, tensor, kind)
@@ -197,13 +196,15 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None,
                   timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.AllgatherOptions, opts, timeout=timeout)
+        if not isinstance(opts, c10d.AllgatherOptions):
+            opts = _options(c10d.AllgatherOptions, timeout=timeout)
         return self._make(self._all_gather_list(inner(output_tensors, "all_gather: outputs"),
                                                 one(input_tensors, "all_gather: input")), opts)
 
     def allgather_coalesced(self, output_lists: list[list[Tensor]], input_list: list[Tensor],
                             opts: Any = None) -> Work:
-        opts = _options(c10d.AllgatherOptions, opts)
+        if not isinstance(opts, c10d.AllgatherOptions):
+            opts = _options(c10d.AllgatherOptions)
         if len(output_lists) != self._size:
             raise RuntimeError(f"raddle: all_gather_coalesced: {len(output_lists)} lists of "
                                f"outputs, and the group has {self._size} ranks")
@@ -215,9 +216,9 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         kind = _types.element(tensor)
         check_alike([output], tensor.dtype, "all_gather")
         if output.numel() != tensor.numel() * self._size:
-            raise ValueError(f"raddle: all_gather: the output has {output.numel()} elements; "
-                             f"{self._size} ranks with {tensor.numel()} each make "
-                             f"{tensor.numel() * self._size}")
+            raise RuntimeError(f"raddle: all_gather: the output has {output.numel()} elements; "
+                               f"{self._size} ranks with {tensor.numel()} each make "
+                               f"{tensor.numel() * self._size}")
         source = to_read(tensor)
         whole, finish = to_write(output)
         return Prepared("all_gather", (source.data_ptr(), whole.data_ptr(),
@@ -226,14 +227,16 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None,
                           timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.AllgatherOptions, opts, timeout=timeout)
+        if not isinstance(opts, c10d.AllgatherOptions):
+            opts = _options(c10d.AllgatherOptions, timeout=timeout)
         return self._make(self._all_gather(output, input), opts)
 
     _allgather_base = all_gather_single
 
     def all_gather_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor],
                                     opts: Any = None) -> Work:
-        opts = _options(c10d.AllgatherOptions, opts)
+        if not isinstance(opts, c10d.AllgatherOptions):
+            opts = _options(c10d.AllgatherOptions)
         return self._together([self._all_gather(output, tensor)
                                for output, tensor in zip(outputs, inputs, strict=True)], opts)
 
@@ -241,8 +244,9 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None,
                root: int | None = None, timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.GatherOptions, opts, timeout=timeout,
-                        rootRank=_or(opts, c10d.GatherOptions, root))
+        if not isinstance(opts, c10d.GatherOptions):
+            opts = _options(c10d.GatherOptions, timeout=timeout,
+                            rootRank=opts if root is None else root)
         tensor = one(input_tensors, "gather: input")
         kind = _types.element(tensor)
         source, whole, finish, outputs = to_read(tensor), None, None, []
@@ -259,8 +263,9 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None,
                 root: int | None = None, timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.ScatterOptions, opts, timeout=timeout,
-                        rootRank=_or(opts, c10d.ScatterOptions, root))
+        if not isinstance(opts, c10d.ScatterOptions):
+            opts = _options(c10d.ScatterOptions, timeout=timeout,
+                            rootRank=opts if root is None else root)
         tensor = one(output_tensors, "scatter: output")
         kind = _types.element(tensor)
         whole = None
@@ -279,8 +284,9 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None,
                        op: Any = None, timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.ReduceScatterOptions, opts, timeout=timeout,
-                        reduceOp=_or(opts, c10d.ReduceScatterOptions, op))
+        if not isinstance(opts, c10d.ReduceScatterOptions):
+            opts = _options(c10d.ReduceScatterOptions, timeout=timeout,
+                            reduceOp=opts if op is None else op)
         tensor = one(output_tensors, "reduce_scatter: output")
         inputs = inner(input_tensors, "reduce_scatter: inputs")
         kind = _types.element(tensor)
@@ -305,9 +311,9 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         code = _types.reduction(op, output, kind)
         check_alike([tensor], output.dtype, "reduce_scatter")
         if tensor.numel() != output.numel() * self._size:
-            raise ValueError(f"raddle: reduce_scatter: the input has {tensor.numel()} elements; "
-                             f"{self._size} ranks that get {output.numel()} each need "
-                             f"{output.numel() * self._size}")
+            raise RuntimeError(f"raddle: reduce_scatter: the input has {tensor.numel()} elements; "
+                               f"{self._size} ranks that get {output.numel()} each need "
+                               f"{output.numel() * self._size}")
         whole = to_read(tensor)
         target, finish = to_write(output)
         return Prepared("reduce_scatter", (whole.data_ptr(), target.data_ptr(),
@@ -316,14 +322,16 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None,
                               timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.ReduceScatterOptions, opts, timeout=timeout)
+        if not isinstance(opts, c10d.ReduceScatterOptions):
+            opts = _options(c10d.ReduceScatterOptions, timeout=timeout)
         return self._make(self._reduce_scatter(output, input, opts.reduceOp), opts)
 
     _reduce_scatter_base = reduce_scatter_single
 
     def reduce_scatter_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor],
                                         opts: Any = None) -> Work:
-        opts = _options(c10d.ReduceScatterOptions, opts)
+        if not isinstance(opts, c10d.ReduceScatterOptions):
+            opts = _options(c10d.ReduceScatterOptions)
         op = opts.reduceOp
         return self._together([self._reduce_scatter(output, tensor, op)
                                for output, tensor in zip(outputs, inputs, strict=True)], opts)
@@ -336,12 +344,13 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
                           output_split_sizes: Sequence[int] = (),
                           input_split_sizes: Sequence[int] = (), opts: Any = None,
                           timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.AllToAllOptions, opts, timeout=timeout)
+        if not isinstance(opts, c10d.AllToAllOptions):
+            opts = _options(c10d.AllToAllOptions, timeout=timeout)
         kind = _types.element(input)
         check_alike([output], input.dtype, "all_to_all")
         if output.numel() != input.numel() and not (input_split_sizes or output_split_sizes):
-            raise ValueError(f"raddle: all_to_all: the input has {input.numel()} elements and the "
-                             f"output {output.numel()}, and there are no split sizes")
+            raise RuntimeError(f"raddle: all_to_all: the input has {input.numel()} elements, the "
+                               f"output {output.numel()}, and there are no split sizes")
         sent = self._rows(input, input_split_sizes, "input", kind.per)
         taken = self._rows(output, output_split_sizes, "output", kind.per)
         source = to_read(input)
@@ -364,21 +373,22 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         length = tensor.size(0) if tensor.dim() > 0 else 1
         if len(splits) == 0:
             if length % self._size != 0:
-                raise ValueError(f"raddle: all_to_all: the {what} has {length} rows, which cannot "
-                                 f"be shared equally by {self._size} ranks")
+                raise RuntimeError(f"raddle: all_to_all: the {what} has {length} rows, which "
+                                   f"cannot be shared equally by {self._size} ranks")
             splits = [length // self._size] * self._size
         if len(splits) != self._size:
-            raise ValueError(f"raddle: all_to_all: {len(splits)} split sizes of the {what}, and "
-                             f"the group has {self._size} ranks")
+            raise RuntimeError(f"raddle: all_to_all: {len(splits)} split sizes of the {what}, and "
+                               f"the group has {self._size} ranks")
         if sum(splits) != length or min(splits) < 0:
-            raise ValueError(f"raddle: all_to_all: the split sizes {list(splits)} of the {what} "
-                             f"do not add up to its {length} rows")
+            raise RuntimeError(f"raddle: all_to_all: the split sizes {list(splits)} of the {what} "
+                               f"do not add up to its {length} rows")
         row = (tensor.numel() // length if length else 0) * per
         return (c_size_t * self._size)(*(split * row for split in splits))
 
     def alltoall(self, output_tensors: list[Tensor], input_tensors: list[Tensor],
                  opts: Any = None, timeout: timedelta | None = None) -> Work:
-        opts = _options(c10d.AllToAllOptions, opts, timeout=timeout)
+        if not isinstance(opts, c10d.AllToAllOptions):
+            opts = _options(c10d.AllToAllOptions, timeout=timeout)
         if not input_tensors:
             raise RuntimeError("raddle: all_to_all: the list of inputs is empty")
         dtype = input_tensors[0].dtype
@@ -434,21 +444,27 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     # --- the end ------------------------------------------------------------------
 
+    def _lanes(self) -> list[rdl.Group]:
+        more = [] if self._monitored is None else [self._monitored]
+        return [*self._tags.values(), *more, self._handle]
+
     def shutdown(self) -> None:
         """Gives the group back; the default one leaves the job."""
-        handle, self._handle = self._handle, None
-        if handle is None:
-            return
         world = self.raddle_world
+        if self._closed or world.pointer is None:
+            return
+        self._closed = True
         if self._owns:
             world.close()
-        elif world.pointer is not None:
-            more = [] if self._monitored is None else [self._monitored]
-            for lane in (*self._tags.values(), *more, handle):
-                self._lib.rdl_group_close(world.pointer, lane)
+            return
+        for lane in self._lanes():
+            self._lib.rdl_group_close(world.pointer, lane)
 
     def abort(self) -> None:
         """Ends the group on all its members: their calls fail and name this rank."""
         world = self.raddle_world
-        if self._handle is not None and world.pointer is not None:
-            self._lib.rdl_group_revoke_at(world.pointer, self._handle, here())
+        if self._closed or world.pointer is None:
+            return
+        for lane in self._lanes():
+            self._lib.rdl_group_revoke_at(world.pointer, lane, here())
+        self.shutdown()

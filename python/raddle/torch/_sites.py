@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Call sites: the line of the program that a call comes from, as the library wants it.
 
-The library keeps no copy of a site, so each one is kept here for ever: there are as many
+The library keeps no copy of a site, so each text is kept here for ever: there are as many
 as there are places in programs. A place is a code object and an offset in it, which costs
-less to look up than a line number does to compute.
+less to look up than a line number does to compute. Programs may make code as they go, so
+what is known of code is forgotten now and then.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ PROGRAM, LIBRARY, WAY = range(3)
 
 _kinds: dict[CodeType, int] = {}
 _sites: dict[tuple[CodeType, int], bytes] = {}
+_texts: dict[bytes, bytes] = {}
+_KNOWN_MOST = 65536
 
 NOWHERE = b"native code"
 
@@ -41,6 +44,8 @@ def _kind(code: CodeType) -> int:
         kind = LIBRARY
     else:
         kind = PROGRAM
+    if len(_kinds) >= _KNOWN_MOST:
+        _kinds.clear()
     _kinds[code] = kind
     return kind
 
@@ -55,6 +60,9 @@ def _name(frame: FrameType) -> bytes:
         else:
             file = os.path.relpath(file) if file.startswith(os.getcwd() + os.sep) else file
         site = f"{file}:{frame.f_lineno}".encode()
+        site = _texts.setdefault(site, site)
+        if len(_sites) >= _KNOWN_MOST:
+            _sites.clear()
         _sites[key] = site
     return site
 

@@ -29,12 +29,6 @@ _NAP = 0.0001
 _NAP_MOST = 0.002
 
 
-class _Asynchronous:
-    """How send and recv are made: always beside the program."""
-
-    asyncOp = True
-
-
 class ToItself(Outcome):
     """Half of a transfer of a rank with itself, until the other half comes."""
 
@@ -88,6 +82,13 @@ class FromAnyone(Pending):
         if not found and not self.done and time.monotonic() > self.deadline:
             self.settle(self._late(self.limit_ms))
         return found or self.done
+
+    def give_up(self) -> None:
+        with self.seeking:
+            if self.handle is None:
+                self.settle(RuntimeError("raddle: a receive from any rank was pending when its "
+                                         "group was destroyed"))
+        super().give_up()
 
     def _late(self, milliseconds: int) -> Exception:
         return _errors.error(rdl.TIMEOUT, f"receive from any rank on {self.transfers._text()} at "
@@ -147,7 +148,7 @@ class Transfers(Calls):
             raise ValueError(f"raddle: {what}: rank {peer} is not in the group's 0 to "
                              f"{self._size - 1}")
 
-    def _transfer(self, call: Prepared, tag: int, opts: Any = None) -> Work:
+    def _transfer(self, call: Prepared, tag: int) -> Work:
         lane = self._lane_of(tag)
         batch = self._batch
         if batch is not None and batch.thread == threading.get_ident():

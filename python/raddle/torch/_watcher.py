@@ -12,8 +12,6 @@ import select
 import threading
 from typing import TYPE_CHECKING
 
-from raddle.torch import _errors
-
 if TYPE_CHECKING:
     from raddle.torch._transfers import FromAnyone
     from raddle.torch._work import Pending
@@ -49,15 +47,11 @@ class Watcher:
             self._watched.append(pending)
             if pending.handle is not None:
                 self.tell(pending)
-        os.eventfd_write(self._descriptor, 1)
 
     def tell(self, pending: Pending) -> None:
-        """Its handle is there: the library will write when it is done."""
-        status = self._world.lib.rdl_work_notify(self._world.pointer, pending.handle,
-                                                 self._descriptor)
-        if status and not pending.done:
-            # It ended a moment ago; the round that follows finds it so.
-            _errors.last(status)
+        """Its handle is there: the library will write when it is done. If it refuses,
+        another thread has just asked for the result, and settles it."""
+        self._world.lib.rdl_work_notify(self._world.pointer, pending.handle, self._descriptor)
 
     def seek(self, receive: FromAnyone) -> None:
         """Its sender will be looked for."""
@@ -77,17 +71,22 @@ class Watcher:
         poll = select.poll()
         poll.register(self._descriptor, select.POLLIN)
         while not self._ends or self._watched:
+            told = 0
             if poll.poll(_SOON_MS if self._seeking else None):
-                os.eventfd_read(self._descriptor)
-            self._go_round()
+                told = os.eventfd_read(self._descriptor)
+            self._go_round(told)
 
-    def _go_round(self) -> None:
+    def _go_round(self, told: int) -> None:
+        """told: so many calls at most have been done since the last round. They are mostly
+        the oldest, so that few of the others are looked at."""
         with self._lock:
             seeking, watched = list(self._seeking), list(self._watched)
         for receive in seeking:
             receive.seek()
         for pending in watched:
-            pending.test()
+            if told <= 0:
+                break
+            told -= pending.test()
         with self._lock:
             self._seeking = [receive for receive in self._seeking if receive.handle is None
                              and not receive.done]

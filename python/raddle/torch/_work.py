@@ -141,6 +141,11 @@ class Pending(Outcome):
             if not self.done:
                 raise
 
+    def give_up(self) -> None:
+        """Its group ends: a receive does not wait for a send that may never come."""
+        if not self.done and self.source >= 0:
+            self.world.lib.rdl_work_revoke_at(self.world.pointer, self.handle, here())
+
     def _time_out(self) -> None:
         """The wait's own limit has passed, or the call's, which is its result."""
         late = _errors.last(rdl.TIMEOUT)

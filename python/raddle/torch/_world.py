@@ -76,7 +76,8 @@ def _is_ours(error: BaseException | None) -> bool:
 class World:
     """An open rdl_world, and the calls on it whose results are not known."""
 
-    def __init__(self, store: Any, rank: int, size: int, timeout_ms: int):
+    def __init__(self, store: Any, rank: int, size: int, timeout_ms: int, is_default: bool):
+        """is_default: of the default group, which is the one that a launcher knows of."""
         self.lib = rdl.library()
         self.functions = rdl.functions()
         self.rank = rank
@@ -88,14 +89,15 @@ class World:
         self.dropped: deque[Pending] = deque()
         # Works which nobody has waited for, and Python has dropped: the last of them.
         self.unwaited: deque[RaddleWork] = deque(maxlen=_UNWAITED)
-        self.pointer: int | None = self._open(store, rank, size, timeout_ms)
+        self.pointer: int | None = self._open(store, rank, size, timeout_ms, is_default)
         atexit.register(self.leave)
 
-    def _open(self, store: Any, rank: int, size: int, timeout_ms: int) -> int | None:
+    def _open(self, store: Any, rank: int, size: int, timeout_ms: int,
+              is_default: bool) -> int | None:
         options = rdl.WorldOptions(timeout_ms=timeout_ms, works=_WORKS)
         if "RADDLE_START_TIMEOUT" not in os.environ:
             options.start_timeout_ms = timeout_ms
-        if not _started_by_raddle(rank, size):
+        if not (is_default and _started_by_raddle(rank, size)):
             options.rank = rank
             options.size = size
             options.job = _meeting_name(store, rank) if size > 1 else b""
@@ -128,11 +130,13 @@ class World:
     # --- the end --------------------------------------------------------------
 
     def close(self) -> None:
-        """Waits for what is pending, as rdl_world_close does, and leaves the job."""
+        """Waits for what is pending, but not for what others may never send, and leaves
+        the job."""
         if self.pointer is None:
             return
         for pending in list(self._pending.values()):
             try:
+                pending.give_up()
                 pending.wait(0)
             except Exception:  # whoever asks for that call's result gets it
                 pass
