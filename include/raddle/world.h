@@ -75,6 +75,11 @@ RDL_CALL rdl_status rdl_world_open(const rdl_world_options *options,
  * reported. No other thread may be inside a call on this world. */
 RDL_API rdl_status rdl_world_close(rdl_world *world);
 
+/* Tells the others that this rank leaves, as rdl_world_close does, and neither waits nor
+ * frees: for the end of a process whose other threads may be inside calls on this
+ * world. These go on, as far as the others still take part. */
+RDL_API void rdl_world_leave(rdl_world *world);
+
 /* Says that this rank has failed: every wait for it, present and later, ends
  * with RDL_PEER and reason (NULL: none) on the other ranks. Later calls of this
  * rank end with RDL_STATE, and so does one under way that hears of it from the

@@ -169,6 +169,8 @@ def _declare(lib: ctypes.CDLL) -> None:
         function.restype = c_int
     lib.rdl_world_abort.argtypes = [c_void_p, c_char_p]
     lib.rdl_world_abort.restype = None
+    lib.rdl_world_leave.argtypes = [c_void_p]
+    lib.rdl_world_leave.restype = None
     for name in ("rdl_world_rank", "rdl_world_size"):
         getattr(lib, name).argtypes = [c_void_p]
     for name in ("rdl_version", "rdl_error_detail"):

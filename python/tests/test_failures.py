@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 
 import pytest
@@ -118,6 +119,22 @@ def _bad_input(rank: int, size: int) -> None:
 
 def test_bad_input_is_refused_before_anything_is_sent(run_ranks):
     run_ranks(_bad_input, 2)
+
+
+def _inside(rank: int, size: int) -> None:
+    """A thread is inside a call when its process ends, or waits for a work."""
+    group = dist.new_group()
+    if rank == 1:
+        threading.Thread(target=dist.barrier, args=(group,), daemon=True).start()
+        time.sleep(0.3)
+        dist.group.WORLD.raddle_world.leave()
+        os._exit(0)
+    with pytest.raises(dist.DistBackendError, match="rank 1 closed its world|is gone"):
+        dist.barrier()
+
+
+def test_a_process_may_end_while_a_thread_is_inside_a_call(run_ranks):
+    run_ranks(_inside, 2, dies=(1,))
 
 
 def _leaves(rank: int, size: int) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from datetime import timedelta
 
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
 import raddle.torch
 
@@ -173,3 +175,27 @@ def test_the_module_warns_of_untested_releases():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert "was tested with PyTorch 2.13, and this is 2.99.0" in done.stderr
+
+
+def _thread_rank(rank: int, size: int, store: dist.Store, sums: list[float]) -> None:
+    options = c10d._DistributedBackendOptions()
+    options.store, options.group_rank, options.group_size = store, rank, size
+    options.timeout, options.group_id = timedelta(seconds=20), "0"
+    group = raddle.torch._create(options)
+    x = torch.full((3,), float(rank))
+    for _ in range(20):
+        group.allreduce([torch.ones(1)]).wait()
+    group.allreduce([x]).get_future().wait()
+    group.shutdown()
+    sums[rank] = x.sum().item()
+
+
+def test_ranks_may_be_threads_of_one_process():
+    store, sums = dist.HashStore(), [0.0] * 4
+    threads = [threading.Thread(target=_thread_rank, args=(rank, 4, store, sums))
+               for rank in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums == [18.0] * 4

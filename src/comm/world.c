@@ -506,6 +506,16 @@ rdl_status rdl_world_close(rdl_world *world)
     return st;
 }
 
+void rdl_world_leave(rdl_world *world)
+{
+    if (rdl_world_check(world) != RDL_OK || world->mapping == NULL)
+        return;
+    pthread_mutex_lock(&world->lock);
+    if (!has_given_up(world))
+        set_state(world, RDL_SLICE_LEFT);
+    pthread_mutex_unlock(&world->lock);
+}
+
 void rdl_world_abort(rdl_world *world, const char *reason)
 {
     if (rdl_world_check(world) != RDL_OK || world->mapping == NULL)

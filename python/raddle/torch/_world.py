@@ -146,18 +146,19 @@ class World:
         self.lib.rdl_world_close(pointer)
 
     def leave(self) -> None:
-        """The process ends without having destroyed its groups. Waits for nobody: the
-        others are told why, if this is no ordinary end."""
+        """The process ends without having destroyed its groups. Waits for nobody, and frees
+        nothing, as other threads may be inside calls; the others are told why, if this is
+        no ordinary end."""
         if self.pointer is None or self._process != os.getpid():
             return
         error = getattr(sys, "last_value", None)
         going = [pending for pending in list(self._pending.values()) if not pending.test()]
         if error is not None and not _is_ours(error):
-            reason = f"{type(error).__name__}: {error}"
+            self._abort(f"{type(error).__name__}: {error}")
         elif going:
-            reason = f"it has exited while {len(going)} calls were pending"
+            self._abort(f"it has exited while {len(going)} calls were pending")
         else:
-            reason = None
-        if reason is not None:
-            self.lib.rdl_world_abort(self.pointer, reason.encode())
-        self.close()
+            self.lib.rdl_world_leave(self.pointer)
+
+    def _abort(self, reason: str) -> None:
+        self.lib.rdl_world_abort(self.pointer, reason.encode())
