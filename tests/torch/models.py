@@ -2,6 +2,7 @@
 """Small models and training loops for tests. All weights come from fixed seeds."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -41,19 +42,42 @@ def stack(hidden: int = 17) -> Stack:
     return Stack(hidden)
 
 
-class Attention(nn.Module):
-    """Causal self-attention of 2 heads on [batch, sequence, 8]."""
+class Gathered(torch.autograd.Function):
+    """Sequences of all ranks joined; gradients are added and shared out again."""
 
-    def __init__(self) -> None:
+    @staticmethod
+    def forward(ctx: Any, local: torch.Tensor) -> torch.Tensor:
+        full = local.new_empty(dist.get_world_size() * local.shape[0], *local.shape[1:])
+        dist.all_gather_into_tensor(full, local.contiguous())
+        return full
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        local = grad.new_empty(grad.shape[0] // dist.get_world_size(), *grad.shape[1:])
+        dist.reduce_scatter_tensor(local, grad.contiguous())
+        return local
+
+
+class Attention(nn.Module):
+    """Causal self-attention of 2 heads on [batch, rows, 8]: rows of this rank, which
+    follow those of the ranks before it, or the whole sequence."""
+
+    def __init__(self, gathers: bool = False) -> None:
         super().__init__()
         self.qkv = nn.Linear(8, 24, bias=False)
         self.out = nn.Linear(8, 8, bias=False)
+        self._gathers = gathers
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, _ = x.shape
-        heads = self.qkv(x).view(batch, length, 3, 2, 4).permute(2, 0, 3, 1, 4)
-        mixed = nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
-        return x + self.out(mixed.transpose(1, 2).reshape(batch, length, 8))
+        q, k, v = (part.transpose(0, 1) for part in self.qkv(x).chunk(3, dim=-1))
+        first = 0
+        if self._gathers:
+            first = len(q) * dist.get_rank()
+            k, v = Gathered.apply(k), Gathered.apply(v)
+        q, k, v = (t.reshape(len(t), -1, 2, 4).permute(1, 2, 0, 3) for t in (q, k, v))
+        seen = torch.arange(first, first + q.shape[2])[:, None] >= torch.arange(k.shape[2])
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        return x + self.out(mixed.transpose(1, 2).flatten(2))
 
 
 def batch(step: int, rank: int, rows: int = 4) -> torch.Tensor:

@@ -16,7 +16,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from models import (
-    WIDTH, Attention, Block, Stack, batch, descend, stack, train, weights, whole,
+    WIDTH, Attention, Block, Gathered, Stack, batch, descend, stack, train, weights, whole,
 )
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -338,22 +338,6 @@ def test_fsdp2_and_tensor_parallel_share_a_mesh(pools, shape):
 
 
 # --- context parallelism ------------------------------------------------------------
-
-
-class Gathered(torch.autograd.Function):
-    """Sequences of all ranks joined; gradients are added and shared out again."""
-
-    @staticmethod
-    def forward(ctx: Any, local: torch.Tensor) -> torch.Tensor:
-        full = local.new_empty(dist.get_world_size() * local.shape[0], *local.shape[1:])
-        dist.all_gather_into_tensor(full, local.contiguous())
-        return full
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
-        local = grad.new_empty(grad.shape[0] // dist.get_world_size(), *grad.shape[1:])
-        dist.reduce_scatter_tensor(local, grad.contiguous())
-        return local
 
 
 def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, first: int) -> torch.Tensor:
