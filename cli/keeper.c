@@ -4,6 +4,7 @@
 #include "keeper.h"
 
 #include "command.h"
+#include "port.h"
 #include "start.h"
 #include "state.h"
 
@@ -265,6 +266,7 @@ static int prepare(keeper *k)
             strerrorname_np(errno));
         return STATUS_FAILED;
     }
+    k->port_fd = port_offer();
     if (rdl_job_create(k->options->ranks, &k->job) == RDL_OK)
         return open_files(k);
     say(k->options->who, "cannot make the job: %s", rdl_error_detail());
@@ -280,6 +282,8 @@ static void fini(keeper *k)
         logs_discard(k->logs);
     logs_close(k->logs);
     recording_close(k->recording);
+    if (k->port_fd >= 0)
+        close(k->port_fd);
     free(k->ranks);
     free(k->batch);
     free(k->polled);
@@ -287,9 +291,11 @@ static void fini(keeper *k)
 
 int keep(const run_options *options, const keeper_ends *ends)
 {
-    keeper k = {
-        .options = options, .ends = ends, .report = -1, .first = { .rank = -1 }
-    };
+    keeper k = { .options = options,
+                 .ends = ends,
+                 .port_fd = -1,
+                 .report = -1,
+                 .first = { .rank = -1 } };
     int status = prepare(&k);
 
     if (status == 0) {

@@ -48,6 +48,7 @@ typedef struct keeper {
     logs *logs;           /* NULL: none are wanted */
     recording *recording; /* likewise */
     int signal_fd;
+    int port_fd; /* holds the port of the ranks' own rendezvous; -1: none */
     struct pollfd *polled;
     struct rlimit descriptors; /* as ranks get it back */
 

@@ -5,7 +5,7 @@
 # the arm, the name, and why. An arm prints one line; what failed shows below it.
 # SPDX-License-Identifier: BSD-3-Clause
 
-all_arms=(quick tsan asan procs fuzz mutants aarch64 parity install lint)
+all_arms=(quick tsan asan procs fuzz mutants aarch64 parity torch install lint)
 results=
 filter=
 
@@ -155,6 +155,62 @@ arm_parity()
     RADDLE_PYTHON=$PWD/$torch_python test_preset release -L '^parity$'
 }
 
+# The backend of PyTorch's: our tests of it, then a part of PyTorch's own suite on it and
+# on gloo. Under RADDLE_SOAK=1 the long forms too, and all of the suite.
+arm_torch()
+{
+    step 'making an environment of Python'
+    if ! python_with_torch; then
+        record skipped environment "pip could not install PyTorch; see $torch_log"
+        return 0
+    fi
+    build_for_arm release build/check/torch.build.log || return 0
+    step testing
+    test_with_pytest python/tests
+    test_with_pytest tests/torch
+    step "PyTorch's own suite"
+    test_with_upstream
+}
+
+# Runs Python as the arm's programs do: with the package and the library of this tree.
+# Each test's result becomes a line of $results.
+python_of_arm()
+{
+    OMP_NUM_THREADS=1 PYTHONPATH=$PWD/python:$PWD/tools PYTHONDONTWRITEBYTECODE=1 \
+        RADDLE_BUILD=$PWD/build/release RADDLE_RESULTS=$results RADDLE_ARM=$arm \
+        RADDLE_REPORT=$PWD/$report "$PWD/$torch_python" "$@" </dev/null
+}
+
+# test_with_pytest FOLDER
+test_with_pytest()
+{
+    local log=build/check/$arm.${1//\//-}.log status=0 chosen='not soak'
+
+    [ "${RADDLE_SOAK:-}" != 1 ] || chosen=
+    python_of_arm -m pytest -p pytest_results -p no:cacheprovider --rootdir=. -q \
+        -m "$chosen" ${filter:+-k "${filter//|/ or }"} "$1" >"$log" 2>&1 || status=$?
+    # 1: tests failed, each of which is a line by now. 5: none has such a name.
+    if [ $status -gt 1 ] && ! { [ $status -eq 5 ] && [ -n "$filter" ]; }; then
+        record failed "pytest $1" "exit status $status; see $log"
+        tail -20 "$log" | show
+    fi
+}
+
+# On 2 ranks every eighth test, which is what there is time for.
+test_with_upstream()
+{
+    local log=build/check/$arm.upstream.log status=0 chosen=(-n 2 -s 1/8)
+
+    [ "${RADDLE_SOAK:-}" != 1 ] || chosen=()
+    [ -z "$filter" ] || chosen=(-n 2 -k "$filter")
+    python_of_arm tests/torch/upstream --results "$results" "${chosen[@]}" \
+        >"$log" 2>&1 || status=$?
+    if [ $status -gt 1 ]; then
+        record failed upstream "exit status $status; see $log"
+    fi
+    [ $status -eq 0 ] || grep -E 'NOT EXPECTED|^Traceback|^[A-Za-z]*Error' "$log" | show
+}
+
 arm_install()
 {
     test_preset release -L '^install$'
@@ -169,8 +225,8 @@ packages_of()
 {
     case $1 in
     aarch64) echo arm ;;
-    lint) echo clang lint docs ;;
-    parity) echo parity ;;
+    lint) echo clang lint docs python ;;
+    parity | torch) echo python ;;
     esac
 }
 
@@ -334,6 +390,7 @@ soak()
     filter=$(IFS='|' && echo "$*")
     start_results
     $fuzz_alone || run_arm soak
+    $fuzz_alone || RADDLE_SOAK=1 run_arm torch
     if $fuzz_alone || [ -z "$filter" ]; then
         run_arm fuzzing
     fi

@@ -20,6 +20,7 @@ checks=(
     files_name_their_licence
     no_file_holds_a_forbidden_word
     scripts_parse
+    python_files_are_clean
 )
 
 lint()
@@ -222,7 +223,7 @@ snippets_compile()
 our_files()
 {
     find . -type f -not -path './build/*' -not -path './.git/*' \
-        -not -path './.venv/*' -not -name .git -not -path '*.corpus/*' |
+        -not -path './.venv/*' -not -path './python/build/*' -not -name .git -not -path '*.corpus/*' |
         sed 's|^\./||' | LC_ALL=C sort
 }
 
@@ -251,4 +252,20 @@ scripts_parse()
         bash -n "$file"
     done
     return 0
+}
+
+# Where the checker cannot be had, that they parse.
+python_files_are_clean()
+{
+    local files
+
+    files=$(our_files | grep '\.py$')
+    if python_with_ruff; then
+        "$torch_python" -m ruff check --quiet --no-cache --isolated --line-length 100 \
+            --target-version py311 --select E4,E7,E9,E501,F,W $files
+    else
+        python3 -c 'import ast, sys
+for name in sys.argv[1:]:
+    ast.parse(open(name).read(), name)' $files
+    fi
 }

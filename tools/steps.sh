@@ -124,17 +124,29 @@ build()
     fi
 }
 
-# A Python with PyTorch, made once; false if it cannot be made.
+# A Python with PyTorch and what its tests need, made once; false if it cannot be made.
 torch_python=build/venv/bin/python
 torch_log=build/venv.log
 python_with_torch()
 {
-    local wanted=(torch==2.13.0 numpy)
+    local wanted=(torch==2.13.0 numpy pytest expecttest)
 
-    "$torch_python" -c 'import numpy, torch' 2>/dev/null && return
+    "$torch_python" -c 'import expecttest, numpy, pytest, torch' 2>/dev/null && return
+    install_python "${wanted[@]}" && "$torch_python" -c 'import expecttest, numpy, pytest, torch'
+}
+
+# The checker of Python files, in the same place; false if it cannot be had.
+python_with_ruff()
+{
+    "$torch_python" -m ruff --version >/dev/null 2>&1 || install_python ruff==0.17.5
+}
+
+# install_python PACKAGE ...: into an environment of our own.
+install_python()
+{
     mkdir -p build
     {
-        python3 -m venv build/venv &&
-            "$torch_python" -m pip install --quiet "${wanted[@]}"
-    } >"$torch_log" 2>&1 </dev/null && "$torch_python" -c 'import numpy, torch'
+        { [ -x "$torch_python" ] || python3 -m venv build/venv; } &&
+            "$torch_python" -m pip install --quiet "$@"
+    } >"$torch_log" 2>&1 </dev/null
 }

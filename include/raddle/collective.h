@@ -232,6 +232,15 @@ RDL_CALL rdl_status rdl_exchange(rdl_world *world, rdl_group group,
                                  const rdl_transfer *transfers, int count,
                                  const rdl_call *call);
 
+/* *peer becomes the group rank of a member that has begun a send to this rank for which
+ * no receive was made yet, or -1. Of several it is the next behind `after` in the
+ * group's order (-1: the first), so that nobody is passed over for ever. Never waits,
+ * and takes nothing: rdl_receive from that peer does. Between the two no other thread
+ * may receive from it. A member from which a receive is pending is passed over.
+ * RDL_PEER: all other members are gone. */
+RDL_CALL rdl_status rdl_probe(rdl_world *world, rdl_group group, int after,
+                              int *peer);
+
 /* The same with a call site (raddle/site.h). */
 RDL_CALL rdl_status rdl_barrier_at(rdl_world *world, rdl_group group,
                                    const rdl_call *call, const char *site);

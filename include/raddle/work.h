@@ -7,8 +7,9 @@
  * rdl_work_test have said so, or the stream has passed it). Counts are copied.
  * Handles: plain values, as those of groups. Dropping one is allowed and costs
  * nothing; wait and a test that finds it done end it. The results of up to
- * RDL_WORKS_KEPT works that nobody has asked for are kept. rdl_world_close waits
- * for those that are pending, up to their operations' limits.
+ * RDL_WORKS_KEPT works (or what rdl_world_options says) that nobody has asked
+ * for are kept. rdl_world_close waits for those that are pending, up to their
+ * operations' limits.
  * Threads: any. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef RADDLE_WORK_H
@@ -39,6 +40,14 @@ RDL_CALL rdl_status rdl_work_wait(rdl_world *world, rdl_work work,
 /* *done says whether it is done; then the result is returned, and the handle is
  * ended. Helps the work on, and never waits. */
 RDL_CALL rdl_status rdl_work_test(rdl_world *world, rdl_work work, bool *done);
+
+/* When the work is done, or at once if it is, the number 1 is written to descriptor
+ * (8 bytes, as an eventfd takes them), once. For whoever waits for many things in one
+ * place; rdl_work_test tells which of them it was. The descriptor stays open until
+ * then, and does not block. The handle stays good. RDL_INVALID: no such work, or one
+ * that has such a descriptor already. */
+RDL_CALL rdl_status rdl_work_notify(rdl_world *world, rdl_work work,
+                                    int descriptor);
 
 /* What the stream does next starts when the work is done (the null stream waits
  * here); the handle stays good. The work's failure becomes the stream's. */

@@ -46,6 +46,8 @@ typedef struct rdl_world_options {
     int64_t timeout_ms; /* for each operation; 0: 300,000, or RADDLE_TIMEOUT
                               in seconds */
     rdl_check check;    /* the same on all ranks */
+    int works; /* that are done and nobody has asked for: so many results are
+                  kept, 1 to 65,536; 0: 1,024 (raddle/work.h) */
 } rdl_world_options;
 
 /* Joins the job and waits until all ranks have joined. options may be NULL.
@@ -72,6 +74,11 @@ RDL_CALL rdl_status rdl_world_open(const rdl_world_options *options,
  * Returns RDL_OK, or the first failure of a stream or a group that no call has
  * reported. No other thread may be inside a call on this world. */
 RDL_API rdl_status rdl_world_close(rdl_world *world);
+
+/* Tells the others that this rank leaves, as rdl_world_close does, and neither waits nor
+ * frees: for the end of a process whose other threads may be inside calls on this
+ * world. These go on, as far as the others still take part. */
+RDL_API void rdl_world_leave(rdl_world *world);
 
 /* Says that this rank has failed: every wait for it, present and later, ends
  * with RDL_PEER and reason (NULL: none) on the other ranks. Later calls of this

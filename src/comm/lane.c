@@ -199,17 +199,15 @@ static uint64_t passed_by(rdl_lane *lane, int peer)
                : 0;
 }
 
-bool rdl_lane_arrived(rdl_lane *lane, int peer)
+static bool is_there(rdl_lane *lane, int peer, uint64_t sequence)
 {
     rdl_peer *p = &lane->peers[peer];
 
-    if (__builtin_expect(lane->settling != 0, 0))
-        return passed_by(lane, peer) >= lane->settling;
     if (p->slot != NULL) {
         uint64_t word = atomic_load_explicit(
-            &rdl_slot_line(p->slot, lane->sequence)->word, RDL_ARRIVED_ORDER);
+            &rdl_slot_line(p->slot, sequence)->word, RDL_ARRIVED_ORDER);
 
-        if (word == rdl_slot_word(p->tag, lane->sequence))
+        if (word == rdl_slot_word(p->tag, sequence))
             return true;
         if (word >> RDL_SEQUENCE_BITS == p->tag)
             return false;
@@ -219,7 +217,19 @@ bool rdl_lane_arrived(rdl_lane *lane, int peer)
     if (p->slot != NULL) /* for the account */
         rdl_pieces_touch(&lane->world->mapping->arena.pieces, p->slot,
                          sizeof *p->slot);
-    return p->slot != NULL && rdl_slot_arrived(p->slot, p->tag, lane->sequence);
+    return p->slot != NULL && rdl_slot_arrived(p->slot, p->tag, sequence);
+}
+
+bool rdl_lane_arrived(rdl_lane *lane, int peer)
+{
+    if (__builtin_expect(lane->settling != 0, 0))
+        return passed_by(lane, peer) >= lane->settling;
+    return is_there(lane, peer, lane->sequence);
+}
+
+bool rdl_lane_is_ahead(rdl_lane *lane, int peer)
+{
+    return is_there(lane, peer, lane->sequence + 1);
 }
 
 /* --- failing --------------------------------------------------------------- */

@@ -158,6 +158,9 @@ void rdl_lane_publish(rdl_lane *lane, uint64_t fingerprint,
 /* Whether peer's line of the present phase is there; never waits. */
 bool rdl_lane_arrived(rdl_lane *lane, int peer);
 
+/* Whether peer has begun the next phase, which this rank has not; never waits. */
+bool rdl_lane_is_ahead(rdl_lane *lane, int peer);
+
 /* A wait sleeps at most that long before it looks around again. */
 #define RDL_SLEEP_MOST INT64_C(20000000)
 

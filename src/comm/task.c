@@ -10,10 +10,12 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
-void rdl_tasks_init(rdl_tasks *tasks)
+void rdl_tasks_init(rdl_tasks *tasks, int works)
 {
-    *tasks = (rdl_tasks){ 0 };
+    *tasks =
+        (rdl_tasks){ .kept_most = works ? (uint32_t)works : RDL_WORKS_KEPT };
     pthread_mutex_init(&tasks->lock, NULL);
 }
 
@@ -85,6 +87,7 @@ rdl_status rdl_task_make(rdl_world *world, bool kept, rdl_task **out)
         t->free = task->next;
         task->next = NULL;
         task->kept = kept;
+        task->notify = -1;
         task->status = RDL_OK;
         task->failed = NULL;
         task->own_sentence = NULL;
@@ -164,7 +167,7 @@ rdl_status rdl_task_find(rdl_world *world, rdl_work work, rdl_task **out)
         return rdl_fail(RDL_INVALID,
                         "the work (%" PRIu32 ".%" PRIu32 ") has ended: it was "
                         "waited for, or %d others have been done since",
-                        work.index, work.generation, RDL_WORKS_KEPT);
+                        work.index, work.generation, (int)t->kept_most);
     *out = task;
     return RDL_OK;
 }
@@ -191,7 +194,7 @@ static void keep_result(rdl_tasks *t, rdl_task *task)
     else
         t->kept_first = task;
     t->kept_last = task;
-    if (++t->n_kept > RDL_WORKS_KEPT)
+    if (++t->n_kept > t->kept_most)
         forget_oldest(t);
 }
 
@@ -262,16 +265,27 @@ static void gather_result(rdl_task *task)
     free_ops(task);
 }
 
+/* One that is full, or gone, has been told or does not want to know. */
+static void tell(int descriptor)
+{
+    uint64_t one = 1;
+
+    if (descriptor >= 0 && write(descriptor, &one, sizeof one) < 0)
+        return;
+}
+
 /* All ops have ended. The driver's. */
 static void finish(rdl_task *task)
 {
     rdl_tasks *t = &task->world->tasks;
+    int notify;
 
     deactivate(task);
     gather_result(task);
     pthread_mutex_lock(&t->lock);
     /* Pairs with the load in rdl_task_is_done, and is in order with the bell. */
     atomic_store_explicit(&task->state, RDL_TASK_DONE, memory_order_seq_cst);
+    notify = task->notify;
     if (task->kept)
         keep_result(t, task);
     else
@@ -279,6 +293,32 @@ static void finish(rdl_task *task)
     atomic_fetch_sub_explicit(&t->n_out, 1, memory_order_seq_cst);
     pthread_mutex_unlock(&t->lock);
     rdl_bell_ring(rdl_world_slice(task->world));
+    tell(notify);
+}
+
+rdl_status rdl_task_notify(rdl_task *task, uint32_t generation, int descriptor)
+{
+    rdl_tasks *t = &task->world->tasks;
+    rdl_status st = RDL_OK;
+    bool done = false;
+
+    pthread_mutex_lock(&t->lock);
+    if (atomic_load_explicit(&task->generation, memory_order_relaxed) !=
+        generation)
+        st = rdl_fail(RDL_INVALID, "the work's result has been asked for");
+    else if (task->notify >= 0)
+        st = rdl_fail(RDL_INVALID,
+                      "descriptor %d is told already when the work "
+                      "is done",
+                      task->notify);
+    else {
+        done = rdl_task_is_done(task, generation);
+        task->notify = descriptor;
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (done)
+        tell(descriptor);
+    return st;
 }
 
 /* --- driving --------------------------------------------------------------- */

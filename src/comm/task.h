@@ -33,7 +33,8 @@ struct rdl_task {
     rdl_status own_status;
     char *own_sentence;
     _Atomic uint64_t record; /* of its first operation */
-    bool kept; /* somebody has the handle; under the world's task lock */
+    bool kept;  /* somebody has the handle; under the world's task lock */
+    int notify; /* told when it is done; -1: nothing; under that lock */
     rdl_status status; /* the result: before state is DONE */
     char *sentence;
     rdl_lane *failed; /* the lane of the failure, while it has this generation */
@@ -49,6 +50,7 @@ typedef struct rdl_tasks {
     rdl_task *kept_first; /* done, with a handle out; oldest first */
     rdl_task *kept_last;
     uint32_t n_kept;
+    uint32_t kept_most;
     rdl_task *active; /* ready ones, oldest first */
     rdl_task *active_last;
     _Atomic uint32_t n_active;
@@ -58,7 +60,8 @@ typedef struct rdl_tasks {
 #define RDL_TASKS_IN_CHUNK 32
 #define RDL_TASKS_MOST 65536
 
-void rdl_tasks_init(rdl_tasks *tasks);
+/* works: so many results that nobody has asked for are kept; 0: RDL_WORKS_KEPT. */
+void rdl_tasks_init(rdl_tasks *tasks, int works);
 void rdl_tasks_fini(rdl_tasks *tasks);
 
 /* A task for one operation, to be filled, or for count of them, which it then
@@ -85,6 +88,9 @@ void rdl_task_start(rdl_task *task);
 /* As call says: on its stream, or beside the caller; call->work gets the handle.
  * On failure the task is dropped, and its operations are the caller's. */
 rdl_status rdl_task_issue(rdl_task *task, const rdl_call *call);
+
+/* When it is done, or at once, the descriptor is told. */
+rdl_status rdl_task_notify(rdl_task *task, uint32_t generation, int descriptor);
 
 /* A done task that was kept is free again. Under the lock. */
 void rdl_task_forget(rdl_task *task);

@@ -6,6 +6,8 @@
 #include "comm/batch.h"
 #include "comm/call.h"
 
+#include <string.h>
+
 static bool sends(const rdl_transfer *t)
 {
     return t->send != NULL || (t->receive == NULL && !t->receives);
@@ -215,3 +217,95 @@ RDL_PUBLIC_CALL(rdl_receive,
                          .count = count, .dtype = dtype),
                 rdl_world *world, rdl_group group, void *buffer, size_t count,
                 rdl_dtype dtype, int peer, const rdl_call *call)
+
+/* --- who sends ------------------------------------------------------------- */
+
+typedef enum sender { SENDER_SILENT, SENDER_SENDS, SENDER_GONE } sender;
+
+/* Whether a send has begun on the way that no receive was made for, or none can come
+ * any more, and why. The caller has the way's turn. */
+static rdl_status look_at_way(rdl_lane *way, rdl_text *why, sender *is)
+{
+    int other = way->comm->size - 1 - way->comm->me;
+    rdl_status st = rdl_lane_prepare(way);
+    bool lost;
+
+    if (st == RDL_AGAIN)
+        return RDL_OK;
+    RDL_TRY(st);
+    if (rdl_lane_is_ahead(way, other)) {
+        *is = SENDER_SENDS;
+        return RDL_OK;
+    }
+    lost = rdl_lane_state(way) != RDL_OK;
+    if (lost)
+        rdl_text_add(why, "%s", rdl_error_detail());
+    else
+        lost = rdl_lane_is_gone(way, other, why);
+    /* It may have sent before its end. */
+    if (lost)
+        *is = rdl_lane_is_ahead(way, other) ? SENDER_SENDS : SENDER_GONE;
+    return RDL_OK;
+}
+
+static rdl_status look_at_sender(rdl_world *world, rdl_group group, int peer,
+                                 rdl_text *why, sender *is)
+{
+    rdl_lane *way = NULL;
+    uint64_t ticket = 0;
+    rdl_status st = RDL_OK;
+
+    *is = SENDER_SILENT;
+    RDL_TRY(rdl_registry_pair(world, group, peer, false, &way, &ticket));
+    /* Else a receive from it is pending, and its next send is for that. */
+    if (rdl_turns_is(&way->turns, ticket))
+        st = look_at_way(way, why, is);
+    rdl_lane_give_up_turn(way, ticket);
+    return st;
+}
+
+static rdl_status check_probe(rdl_world *world, rdl_group group, int after,
+                              const int *peer, int *me, int *size)
+{
+    RDL_TRY(rdl_world_check(world));
+    if (peer == NULL)
+        return rdl_fail(RDL_INVALID, "probe: peer is NULL");
+    RDL_TRY(rdl_group_rank(world, group, me));
+    RDL_TRY(rdl_group_size(world, group, size));
+    if (*me < 0)
+        return rdl_fail(RDL_INVALID, "probe: rank %d is not in the group",
+                        world->rank);
+    if (after < -1 || after >= *size)
+        return rdl_fail(RDL_INVALID, "probe: after is %d, outside -1..%d",
+                        after, *size - 1);
+    return RDL_OK;
+}
+
+rdl_status rdl_probe(rdl_world *world, rdl_group group, int after, int *peer)
+{
+    int me = -1, size = 0, n_gone = 0;
+    char first[RDL_SENTENCE / 2] = "";
+
+    RDL_TRY(check_probe(world, group, after, peer, &me, &size));
+    for (int i = 1; i <= size; i++) {
+        char buffer[RDL_SENTENCE / 2] = "";
+        rdl_text why = { buffer, sizeof buffer };
+        int other = (after + i) % size;
+        sender is;
+
+        if (other == me)
+            continue;
+        RDL_TRY(look_at_sender(world, group, other, &why, &is));
+        if (is == SENDER_SENDS) {
+            *peer = other;
+            return RDL_OK;
+        }
+        if (is == SENDER_GONE && n_gone++ == 0)
+            memcpy(first, buffer, sizeof first);
+    }
+    if (n_gone > 0 && n_gone == size - 1)
+        return rdl_fail(RDL_PEER, "probe: nobody is left who could send: %s",
+                        first);
+    *peer = -1;
+    return RDL_OK;
+}

@@ -104,6 +104,17 @@ rdl_status rdl_work_test(rdl_world *world, rdl_work work, bool *done)
     return *done ? take_result(task, work.generation) : RDL_OK;
 }
 
+rdl_status rdl_work_notify(rdl_world *world, rdl_work work, int descriptor)
+{
+    rdl_task *task = NULL;
+
+    if (descriptor < 0)
+        return rdl_fail(RDL_INVALID, "rdl_work_notify: %d is no descriptor",
+                        descriptor);
+    RDL_TRY(rdl_task_find(world, work, &task));
+    return rdl_task_notify(task, work.generation, descriptor);
+}
+
 /* --- fences ---------------------------------------------------------------- */
 
 typedef struct fence {

@@ -431,6 +431,10 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
     if (host != NULL && !rdl_fork_mark_holds(host->mark))
         return rdl_fail(RDL_STATE, "used after fork: the host object was made "
                                    "by this process' parent");
+    if (options != NULL &&
+        (options->works < 0 || options->works > RDL_TASKS_MOST))
+        return rdl_fail(RDL_INVALID, "works %d is outside 1..%d (or 0)",
+                        options->works, RDL_TASKS_MOST);
     RDL_TRY(rdl_place_read(options, environment, &place));
     own.staging_bytes = place.staging_bytes;
     world = rdl_calloc(1, sizeof *world);
@@ -444,7 +448,7 @@ rdl_status rdl_world_open(const rdl_world_options *options, rdl_world **out)
     if (st == RDL_OK) {
         world->host = host;
         pthread_mutex_init(&world->lock, NULL);
-        rdl_tasks_init(&world->tasks);
+        rdl_tasks_init(&world->tasks, options ? options->works : 0);
         st = start(world, &place);
         if (st == RDL_OK) {
             rdl_helper_join(world);
@@ -504,6 +508,16 @@ rdl_status rdl_world_close(rdl_world *world)
     rdl_free(world);
     rdl_host_release(host);
     return st;
+}
+
+void rdl_world_leave(rdl_world *world)
+{
+    if (rdl_world_check(world) != RDL_OK || world->mapping == NULL)
+        return;
+    pthread_mutex_lock(&world->lock);
+    if (!has_given_up(world))
+        set_state(world, RDL_SLICE_LEFT);
+    pthread_mutex_unlock(&world->lock);
 }
 
 void rdl_world_abort(rdl_world *world, const char *reason)

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/worlds.h"
 
+#include <pthread.h>
 #include <raddle/work.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -156,6 +157,49 @@ RDL_TEST(who_waits_for_a_rank_that_left_hears_so_at_once)
     snprintf(job, sizeof job, "leave-%d", (int)getpid());
     rdl_test_threads(3, leave_early, job);
     rdl_test_processes(3, leave_early, job);
+}
+
+static void *wait_for_all(void *world)
+{
+    CHECK_STATUS(rdl_barrier(world, RDL_WORLD, NULL), RDL_TIMEOUT);
+    return NULL;
+}
+
+/* A thread of rank 1 is inside a call while its process leaves. */
+static void leave_inside_a_call(int rank, int size, void *arg)
+{
+    rdl_world_options options = {
+        .rank = rank, .size = size, .job = arg, .timeout_ms = LIMIT_MS
+    };
+    rdl_world *world;
+    rdl_group group;
+    pthread_t thread;
+
+    CHECK_OK(rdl_world_open(&options, &world));
+    group = open_all(world, "left");
+    CHECK_OK(rdl_barrier(world, group, NULL));
+    if (rank == 1) {
+        CHECK_INT(pthread_create(&thread, NULL, wait_for_all, world), 0);
+        usleep(100000);
+        rdl_world_leave(world);
+        CHECK_INT(pthread_join(thread, NULL), 0);
+    } else {
+        CHECK_STATUS(rdl_barrier(world, group, NULL), RDL_PEER);
+        CHECK_HAS(rdl_error_detail(), "rank 1 closed its world");
+        usleep(1500000); /* here until rank 1 has waited for us in vain */
+    }
+    /* Rank 1 may hear by now why the other has given up. */
+    CHECK(rdl_world_close(world) == RDL_OK || rank == 1);
+}
+
+RDL_TEST(a_rank_may_leave_while_a_thread_of_it_is_inside_a_call)
+{
+    char job[64];
+
+    rdl_world_leave(NULL);
+    snprintf(job, sizeof job, "inside-%d", (int)getpid());
+    rdl_test_threads(2, leave_inside_a_call, job);
+    rdl_test_processes(2, leave_inside_a_call, job);
 }
 
 static void abort_early(int rank, int size, void *arg)
