@@ -172,6 +172,13 @@ static rdl_step consume(const rdl_shape *s, int which)
     }
 }
 
+/* The member from which a round takes as the i-th: each rank begins with itself, so
+ * that not all of them read from one at once. */
+static int taken(const rdl_shape *s, int i)
+{
+    return takes(s) > 1 ? (s->me + i) % s->size : i;
+}
+
 /* Where it goes: 0 where a round has one output, else the member's place. */
 static size_t place_of(const rdl_shape *s, int which)
 {
@@ -403,9 +410,10 @@ static rdl_step one_shot(const rdl_plan *p, uint64_t round, int i)
     }
     if (i < 3)
         return publish_or_await(i - 1);
-    r.high = gets(s) ? out_bytes(s, i - 3) : 0;
-    r.shift = (ptrdiff_t)place_of(s, i - 3);
-    return cut(consume(s, i - 3), r);
+    i = taken(s, i - 3);
+    r.high = gets(s) ? out_bytes(s, i) : 0;
+    r.shift = (ptrdiff_t)place_of(s, i);
+    return cut(consume(s, i), r);
 }
 
 /* A block for each member: the blocks as one stream, of which each takes its own
@@ -422,11 +430,12 @@ static rdl_step streamed(const rdl_plan *p, uint64_t round, int i)
     }
     if (i < 3)
         return publish_or_await(i - 1);
-    mine = their_at(s, i - 3);
+    i = taken(s, i - 3);
+    mine = their_at(s, i);
     r.low = mine;
-    r.high = mine + out_bytes(s, i - 3);
-    r.shift = (ptrdiff_t)place_of(s, i - 3) - (ptrdiff_t)mine;
-    return cut(consume(s, i - 3), r);
+    r.high = mine + out_bytes(s, i);
+    r.shift = (ptrdiff_t)place_of(s, i) - (ptrdiff_t)mine;
+    return cut(consume(s, i), r);
 }
 
 /* A block for each member: a piece of every block at once. */
@@ -445,10 +454,11 @@ static rdl_step blocked(const rdl_plan *p, uint64_t round, int i)
     i -= s->size;
     if (i < 2)
         return publish_or_await(i);
-    step = consume(s, i - 2);
+    i = taken(s, i - 2);
+    step = consume(s, i);
     step.staged = (size_t)s->me * p->piece;
-    r.high = out_bytes(s, i - 2);
-    r.shift = (ptrdiff_t)place_of(s, i - 2);
+    r.high = out_bytes(s, i);
+    r.shift = (ptrdiff_t)place_of(s, i);
     return cut(step, r);
 }
 
@@ -479,9 +489,9 @@ static rdl_step two_phase(const rdl_plan *p, uint64_t round, int i)
     }
     if (i < 6)
         return publish_or_await(i - 4);
-    step =
-        (rdl_step){ .kind = RDL_STEP_TAKE, .peer = i - 6, .staged = p->piece };
-    r = slice_range(p, round, i - 6);
+    i = (s->me + i - 6) % s->size; /* as in `taken` */
+    step = (rdl_step){ .kind = RDL_STEP_TAKE, .peer = i, .staged = p->piece };
+    r = slice_range(p, round, i);
     if (p->mapped) {
         step.staged = r.at;
         step.of_output = true;
