@@ -12,6 +12,11 @@ from pathlib import Path
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # before setuptools 70.1
+    from wheel.bdist_wheel import bdist_wheel
+
 TREE = Path(__file__).resolve().parent.parent
 BUILT = TREE / "build" / "release" / "libraddle.so"
 ADVICE = ("build it with `cmake --preset release && cmake --build build/release --target raddle`, "
@@ -59,4 +64,10 @@ class OfOnePlatform(Distribution):
         return True
 
 
-setup(cmdclass={"build_py": BuildWithLibrary}, distclass=OfOnePlatform)
+class WheelOfAnyPython(bdist_wheel):
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
+setup(cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": WheelOfAnyPython},
+      distclass=OfOnePlatform)

@@ -166,7 +166,8 @@ arm_torch()
     fi
     build_for_arm release build/check/torch.build.log || return 0
     step testing
-    test_with_pytest
+    test_with_pytest python/tests
+    test_with_pytest tests/torch
     step "PyTorch's own suite"
     test_with_upstream
 }
@@ -180,17 +181,17 @@ python_of_arm()
         RADDLE_REPORT=$PWD/$report "$PWD/$torch_python" "$@" </dev/null
 }
 
+# test_with_pytest FOLDER
 test_with_pytest()
 {
-    local log=build/check/$arm.pytest.log status=0 chosen='not soak'
+    local log=build/check/$arm.${1//\//-}.log status=0 chosen='not soak'
 
     [ "${RADDLE_SOAK:-}" != 1 ] || chosen=
-    python_of_arm -m pytest -p pytest_results -p no:cacheprovider -q -m "$chosen" \
-        ${filter:+-k "${filter//|/ or }"} tests/torch python/tests \
-        >"$log" 2>&1 || status=$?
+    python_of_arm -m pytest -p pytest_results -p no:cacheprovider --rootdir=. -q \
+        -m "$chosen" ${filter:+-k "${filter//|/ or }"} "$1" >"$log" 2>&1 || status=$?
     # 1: tests failed, each of which is a line by now. 5: none has such a name.
     if [ $status -gt 1 ] && ! { [ $status -eq 5 ] && [ -n "$filter" ]; }; then
-        record failed pytest "exit status $status; see $log"
+        record failed "pytest $1" "exit status $status; see $log"
         tail -20 "$log" | show
     fi
 }

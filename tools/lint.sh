@@ -223,7 +223,7 @@ snippets_compile()
 our_files()
 {
     find . -type f -not -path './build/*' -not -path './.git/*' \
-        -not -path './.venv/*' -not -name .git -not -path '*.corpus/*' |
+        -not -path './.venv/*' -not -path './python/build/*' -not -name .git -not -path '*.corpus/*' |
         sed 's|^\./||' | LC_ALL=C sort
 }
 

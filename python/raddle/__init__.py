@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Raddle for Python: the library, found and loaded; raddle.torch is the backend."""
 
-from raddle._library import Failure, library_path, version
+from raddle._library import library_path, version
 from raddle._version import VERSION as __version__
 
-__all__ = ["Failure", "__version__", "library_path", "version"]
+__all__ = ["__version__", "library_path", "version"]

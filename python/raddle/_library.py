@@ -27,14 +27,6 @@ OK, AGAIN, INVALID, STATE, MISMATCH, UNSUPPORTED, NO_MEMORY, TIMEOUT, PEER, REVO
 SUM, MIN, MAX, AVG, PRODUCT, BIT_AND, BIT_OR, BIT_XOR, PREMUL_SUM = range(9)
 
 
-class Failure(Exception):
-    """A call of the library failed: its status, and the sentence with the numbers."""
-
-    def __init__(self, status: int, sentence: str):
-        super().__init__(sentence)
-        self.status = status
-
-
 class Group(ctypes.Structure):
     """rdl_group"""
 
@@ -204,9 +196,3 @@ def version() -> str:
 def sentence() -> str:
     """Of the last call that failed on this thread."""
     return library().rdl_error_detail().decode(errors="replace")
-
-
-def check(status: int) -> None:
-    """Raises Failure unless the call that was just made went well."""
-    if status != OK:
-        raise Failure(status, sentence())

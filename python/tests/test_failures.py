@@ -103,6 +103,8 @@ def _bad_input(rank: int, size: int) -> None:
             (RuntimeError, "there is no avg of bool",
              lambda: dist.all_reduce(x.bool(), op.AVG)),
             (ValueError, "complex", lambda: dist.all_reduce(x.to(torch.complex64), op.MAX)),
+            (RuntimeError, "resolve_conj",
+             lambda: dist.broadcast(x.to(torch.complex64).conj(), src=0)),
             (RuntimeError, "one tensor is wanted, and the list has 2",
              lambda: dist.group.WORLD.allreduce([x, x])),
             (RuntimeError, "tensors of torch.float32 and torch.int64",

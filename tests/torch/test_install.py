@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What pip makes of the package, away from the tree."""
 
+import shutil
 import subprocess
 import sys
 import venv
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from launching import ROOT, environment
+from launching import RADDLE, ROOT, environment
 
 # The library is in the package, and none of the tree's is taken.
 LOOK = """
@@ -28,13 +29,18 @@ print(raddle.version())
 def installed(tmp_path_factory) -> Path:
     """A Python that has the package, and PyTorch from where the tests have it."""
     folder = tmp_path_factory.mktemp("installed")
+    # A tree of its own, as pip builds in the tree that it is given.
+    tree = tmp_path_factory.mktemp("tree")
+    shutil.copytree(ROOT / "python", tree / "python", ignore=shutil.ignore_patterns("build"))
+    (tree / "build").mkdir()
+    (tree / "build" / "release").symlink_to(RADDLE.parents[1])
     venv.create(folder, with_pip=True, system_site_packages=True)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = folder / "lib" / version / "site-packages"
     (packages / "of_the_tests.pth").write_text(str(Path(torch.__file__).parents[1]) + "\n")
     python = folder / "bin" / "python"
     done = subprocess.run([python, "-m", "pip", "install", "--no-deps", "--no-build-isolation",
-                           str(ROOT / "python")],
+                           str(tree / "python")],
                           text=True, capture_output=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return python

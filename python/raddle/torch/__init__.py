@@ -68,6 +68,7 @@ def account(group: dist.ProcessGroup | None = None) -> dict[str, Any]:
 if torch.__version__.split(".")[:2] != _TESTED.split("."):
     warnings.warn(f"raddle.torch was tested with PyTorch {_TESTED}, and this is "
                   f"{torch.__version__}", stacklevel=2)
+rdl.library()  # what is wrong with it shall be said here
 _guarded.install()
 dist.Backend.register_backend("raddle", _create, extended_api=True, devices=["cpu"])
 

@@ -69,6 +69,9 @@ def element(tensor: torch.Tensor) -> Element:
     found = ELEMENTS.get(tensor.dtype)
     if found is None:
         raise RuntimeError(f"raddle: elements of {tensor.dtype} cannot be sent")
+    if found.per == 2 and tensor.is_conj():
+        raise RuntimeError("raddle: a tensor is the conjugate of what lies in its memory; call "
+                           "resolve_conj() first")
     return found
 
 

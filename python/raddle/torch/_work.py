@@ -161,7 +161,7 @@ class Pending(Outcome):
     def _learn(self, status: int) -> None:
         if status == rdl.INVALID:
             # The handle has ended: another thread has the result, and is noting it.
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + 60
             while not self.done and time.monotonic() < deadline:
                 time.sleep(0)
         if not self.done:
