@@ -14,7 +14,11 @@ from values import ADDED, COMPLEX, FLOATS, INTEGERS, MOVED, cases, laid, same, v
 
 SIZES = (0, 1, 5, 1003)
 
-RANKS = pytest.mark.parametrize("size", [2, 3, 4])
+LONG = pytest.mark.soak
+
+RANKS = pytest.mark.parametrize(
+    "size", [pytest.param(2, marks=LONG), 3, pytest.param(4, marks=LONG)]
+)
 
 
 def _inputs(dtype: torch.dtype, count: int) -> list[torch.Tensor]:

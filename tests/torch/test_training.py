@@ -30,7 +30,9 @@ from torch.distributed.tensor.parallel import (
     ColwiseParallel, RowwiseParallel, parallelize_module,
 )
 
-RANKS = pytest.mark.parametrize("size", [2, 4])
+LONG = pytest.mark.soak
+
+RANKS = pytest.mark.parametrize("size", [2, pytest.param(4, marks=LONG)])
 
 TOLERANCE = 1e-6
 
@@ -173,9 +175,9 @@ def test_fsdp1_trains_as_one_process_does(pools, strategy, offload):
     _like_one_process(results, 2)
 
 
-@pytest.mark.parametrize(
-    "strategy", [*STRATEGIES, "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"]
-)
+@pytest.mark.parametrize("strategy", [
+    *(pytest.param(s, marks=LONG) for s in (*STRATEGIES, "_HYBRID_SHARD_ZERO2")), "HYBRID_SHARD",
+])
 def test_fsdp1_shards_over_four_ranks_and_over_pairs(pools, strategy):
     results = agree(pools, 4, fsdp1, strategy, False, True, True)
     _like_one_process(results, 4)
@@ -245,14 +247,14 @@ def _accumulated(model: Any, optimizer: torch.optim.Optimizer) -> list[float]:
     return losses
 
 
-@pytest.mark.parametrize("reshard", [True, False])
-@pytest.mark.parametrize("shape", [(2,), (4,), (2, 2)], ids=str)
+@pytest.mark.parametrize("reshard", [True, pytest.param(False, marks=LONG)])
+@pytest.mark.parametrize("shape", [(2,), pytest.param((4,), marks=LONG), (2, 2)], ids=str)
 def test_fsdp2_trains_as_one_process_does(pools, shape, reshard):
     size = shape[0] * shape[-1] if len(shape) == 2 else shape[0]
     _like_one_process(agree(pools, size, fsdp2, shape, reshard, False), size)
 
 
-@pytest.mark.parametrize("shape", [(4,), (2, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(4,), pytest.param((2, 2), marks=LONG)], ids=str)
 def test_fsdp2_accumulates_gradients(pools, shape):
     agree(pools, 4, fsdp2, shape, True, True)
 
@@ -332,7 +334,9 @@ def two_axes(shape: tuple) -> tuple:
     return losses, weights(model)
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (4, 1), (1, 4)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(2, 2), *(pytest.param(s, marks=LONG) for s in ((4, 1), (1, 4)))], ids=str
+)
 def test_fsdp2_and_tensor_parallel_share_a_mesh(pools, shape):
     _like_one_process(agree(pools, 4, two_axes, shape), shape[0], 16)
 

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, Sequence
 
 import torch
 from torch import Tensor
-from torch.autograd import profiler
 from torch.distributed import Work
 
 from raddle import _library as rdl
-from raddle.torch import _errors
+from raddle.torch import _errors, _ranges
 from raddle.torch._buffers import Finish, after
 from raddle.torch._sites import here
 from raddle.torch._work import DoneWork, Pending, RaddleWork, milliseconds
@@ -87,8 +86,8 @@ class Calls:
 
     def _make(self, call: Prepared, opts: Any) -> Work:
         """Makes the call as opts and a batch that is open want it."""
-        if profiler._is_profiler_enabled:
-            with profiler.record_function(f"raddle:{call.name}"):
+        if _ranges.wanted():
+            with _ranges.of(call.name, [call.keep]):
                 return self._make_now(call, opts)
         return self._make_now(call, opts)
 
@@ -145,6 +144,12 @@ class Calls:
 
     def _together(self, calls: list[Prepared], opts: Any) -> Work:
         """Makes all of them, which start together."""
+        if calls and _ranges.wanted():
+            with _ranges.of(calls[0].name, [call.keep for call in calls]):
+                return self._together_now(calls, opts)
+        return self._together_now(calls, opts)
+
+    def _together_now(self, calls: list[Prepared], opts: Any) -> Work:
         limit = self._limit(opts)
         if self._batch is not None and self._batch.thread == threading.get_ident():
             for call in calls:

@@ -18,7 +18,10 @@ _KINDS = {
 
 
 def error(status: int, sentence: str) -> Exception:
-    """The exception for a status with its sentence."""
+    """The exception for a status with its sentence. A timeout says that word too, for
+    which programs look."""
+    if status == rdl.TIMEOUT:
+        sentence += " (a timeout of the call)"
     return _KINDS.get(status, DistBackendError)(sentence)
 
 

@@ -7,6 +7,7 @@ options, or with separate arguments. Each method here takes all of them.
 
 from __future__ import annotations
 
+import re
 from ctypes import Array, byref, c_size_t
 from datetime import timedelta
 from typing import Any, Sequence
@@ -407,8 +408,9 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
 
     def monitored_barrier(self, timeout: timedelta | None = None,
                           wait_all_ranks: bool = False) -> None:
-        """A barrier on a lane of its own, so that its timeout ends nothing else. It names
-        all ranks that are missing, whatever wait_all_ranks says."""
+        """A barrier on a lane of its own, so that its timeout ends nothing else. The
+        sentence names all ranks that are missing, whatever wait_all_ranks says; what stands
+        before it names one or all."""
         limit = self._timeout_ms if timeout is None else milliseconds(timeout)
         if self._monitored is None:
             self._monitored = self._open(f"{self._name}#monitored{self._monitored_ended}")
@@ -416,12 +418,28 @@ class ProcessGroupRaddle(Transfers, dist.ProcessGroup):
         status = self._functions["barrier"](self.raddle_world.pointer, self._monitored,
                                             byref(how), here())
         if status:
-            failure = _errors.last(status)
+            failure = dist.DistBackendError(
+                self._missing(str(_errors.last(status)), limit, wait_all_ranks))
             # All members hear of it, so the next one is on another lane for all.
             self._lib.rdl_group_close(self.raddle_world.pointer, self._monitored)
             self._monitored = None
             self._monitored_ended += 1
             raise failure
+
+    def _missing(self, sentence: str, limit: int, everyone: bool) -> str:
+        """The sentence of a monitored barrier that failed, behind words of gloo's for which
+        programs look: rank 0 names who is missing, others say that they are not."""
+        late = re.search(r"waiting for ranks? ([0-9,]+)", sentence)
+        if self._rank != 0:
+            begin = (f"Rank {self._rank} successfully reached monitoredBarrier, but received "
+                     "errors while waiting for send/recv from rank 0")
+        elif late is None or limit <= 1:
+            begin = "Rank 0 timed out in monitoredBarrier"
+        else:
+            ranks = [str(self._ranks.index(int(rank))) for rank in late[1].split(",")]
+            who = f"Ranks {', '.join(ranks)}" if everyone else f"Rank {ranks[0]}"
+            begin = f"{who} failed to pass monitoredBarrier"
+        return f"{begin}: {sentence}"
 
     # --- groups out of this one ---------------------------------------------------
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.distributed import Work
 
 from raddle import _library as rdl
-from raddle.torch import _errors, _types
+from raddle.torch import _errors, _ranges, _types
 from raddle.torch._buffers import assign, one, to_read, to_write
 from raddle.torch._calls import Calls, Prepared
 from raddle.torch._sites import here
@@ -149,6 +149,12 @@ class Transfers(Calls):
                              f"{self._size - 1}")
 
     def _transfer(self, call: Prepared, tag: int) -> Work:
+        if _ranges.wanted():
+            with _ranges.of(call.name, [call.keep]):
+                return self._transfer_now(call, tag)
+        return self._transfer_now(call, tag)
+
+    def _transfer_now(self, call: Prepared, tag: int) -> Work:
         lane = self._lane_of(tag)
         batch = self._batch
         if batch is not None and batch.thread == threading.get_ident():
@@ -196,6 +202,12 @@ class Transfers(Calls):
         if self._batch is not None:
             raise RuntimeError("raddle: recv: a receive from any rank cannot be in a batch")
         call = self._receive(tensor, -1)
+        if _ranges.wanted():
+            with _ranges.of("recvAnySource", [call.keep]):
+                return self._seek(call, tag)
+        return self._seek(call, tag)
+
+    def _seek(self, call: Prepared, tag: int) -> Work:
         receive = FromAnyone(self, tag, call, self._timeout_ms or 300_000)
         if not receive.test():
             self.raddle_world.watcher.seek(receive)
