@@ -5,7 +5,7 @@
     torchrun --nproc-per-node 4 examples/torch/fsdp_mesh.py
 
 The mesh makes a group for each row and each column. With Raddle groups over the same
-ranks share one communicator, and a group takes 512 bytes on each rank. It ends with
+ranks share one communicator, and a group takes 1,024 bytes on each rank. It ends with
 status 0 if the losses are those of a training without any sharding.
 """
 

@@ -76,10 +76,10 @@ static rdl_status reserve_first(rdl_shelf *shelf)
                    rdl_shelf_staging(shelf));
 }
 
-/* Nooks have a sixteenth of the staging at most. */
+/* Nooks have a fifth of the staging at most. */
 static uint32_t count_nooks(size_t staging_bytes)
 {
-    size_t n = staging_bytes / 16 / RDL_NOOK_BYTES;
+    size_t n = staging_bytes / 5 / RDL_NOOK_BYTES;
 
     return n < RDL_NOOKS_MOST ? (uint32_t)n : RDL_NOOKS_MOST;
 }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STAGING_DEFAULT ((size_t)1 << 20)
+#define STAGING_DEFAULT (((size_t)1 << 20) + 16 * RDL_NOOK_BYTES)
 
 static rdl_status check(const rdl_host_options *options)
 {
