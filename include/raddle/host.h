@@ -27,7 +27,7 @@ typedef struct rdl_host rdl_host;
 /* Zero is the default of every field, so `{0}` is a complete set of options. */
 typedef struct rdl_host_options {
     /* Bytes of staging memory of each rank, through which messages that do not
-     * fit a slot pass: 4,096 to 64 MiB, rounded up to whole pages; 0: 1 MiB.
+     * fit a slot pass: 4,096 to 64 MiB, rounded up to whole pages; 0: 1.25 MiB.
      * Less is slower and never wrong. */
     size_t staging_bytes;
     /* Groups that one rank may have in use at once (list and name counted
