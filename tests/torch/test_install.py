@@ -39,8 +39,7 @@ def installed(tmp_path_factory) -> Path:
     packages = folder / "lib" / version / "site-packages"
     (packages / "of_the_tests.pth").write_text(str(Path(torch.__file__).parents[1]) + "\n")
     python = folder / "bin" / "python"
-    done = subprocess.run([python, "-m", "pip", "install", "--no-deps", "--no-build-isolation",
-                           str(tree / "python")],
+    done = subprocess.run([python, "-m", "pip", "install", "--no-deps", str(tree / "python")],
                           text=True, capture_output=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return python
