@@ -39,12 +39,12 @@ def inner(lists: Any, what: str) -> list[Tensor]:
 
 def after(steps: list[Finish]) -> Finish:
     """One that does all of them."""
-    todo = [step for step in steps if step is not None]
-    if len(todo) < 2:
-        return todo[0] if todo else None
+    given = [step for step in steps if step is not None]
+    if len(given) < 2:
+        return given[0] if given else None
 
     def finish() -> None:
-        for step in todo:
+        for step in given:
             step()
 
     return finish
